@@ -158,10 +158,7 @@ struct Keeper {
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       var info = siginfo_t()
       let signal = wait(for: signals, &info)
-      if signal < 0 {
-        stuck += 1
-        endEngines(if: worker, second: stuck)
-      }
+      if signal < 0 { stuck = endEngines(if: worker, second: stuck + 1) ? stuck + 1 : 0 }
       if signal == SIGCHLD, kept.isServing, helper.hasEnded { reviveHelper(victim) }
       if signal == Self.restartSignal {
         if kept.isServing, rehearse() { return end(worker) }
@@ -197,10 +194,13 @@ struct Keeper {
   ///
   /// So what owes an answer is ended then; if that is not enough, all that programs serve. They are started
   /// again when somebody looks for them.
-  private func endEngines(if worker: Int32, second: Int) {
-    guard ProcessID.field("State", of: "\(worker)")?.hasPrefix("Z") == true else { return }
+  ///
+  /// `second` is for how long that has been so; false if it is not.
+  @discardableResult
+  private func endEngines(if worker: Int32, second: Int) -> Bool {
+    guard ProcessID.field("State", of: "\(worker)")?.hasPrefix("Z") == true else { return false }
     let volumes = kept.volumes
-    if volumes.isEmpty { return }
+    if volumes.isEmpty { return false }
     let all = second > Self.secondsForOwing
     if second == 1 || all {
       DaemonLog.write(
@@ -208,6 +208,7 @@ struct Keeper {
           + (all ? "volumes" : "it"))
     }
     for (_, life) in volumes { MountHelper.end(life, all ? MountHelper.end : MountHelper.endIfOwing) }
+    return true
   }
 
   /// Whether the installed program can go on from here.

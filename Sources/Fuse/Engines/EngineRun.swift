@@ -21,8 +21,8 @@ final class EngineRun {
   private var hasMounted = false
   /// By which the kernel is told that nobody answers any more, whoever has the connection by now.
   private var abort: SharedFD?
-  /// By which it tells how many answers are owed.
-  private var waiting: SharedFD?
+  /// The kernel's directory about the connection.
+  private var controls: SharedFD?
 
   init(
     _ program: EngineProgram, _ user: EngineUser, _ input: EngineInput?, holding lock: SharedFD?,
@@ -174,15 +174,19 @@ final class EngineRun {
       }
     }
     let own = "\(connections)/\(device.minor)"
-    if let file = try? FD.cwd.openFollowing(own + "/abort", O_WRONLY) { abort = SharedFD(file) }
-    if let file = try? FD.cwd.openFollowing(own + "/waiting", O_RDONLY) { waiting = SharedFD(file) }
+    guard let found = try? FD.cwd.openFollowing(own, O_RDONLY | O_DIRECTORY) else { return }
+    if let file = try? found.fd.open("abort", O_WRONLY) { abort = SharedFD(file) }
+    controls = SharedFD(found)
   }
 
   /// Whether the program has not answered all that it was asked; true where that can't be told.
   private var owesAnswers: Bool {
-    var text: [UInt8] = Array(repeating: 0, count: 24)
-    guard let waiting, pread(waiting.number, &text, text.count, 0) > 0 else { return true }
-    return text[0] != UInt8(ascii: "0")
+    // It is read once each time that it is opened.
+    let text = try? controls?.use { (controls) throws(Errno) in
+      let file = try controls.open("waiting", O_RDONLY)
+      return try file.fd.readToEnd(limit: 24)
+    }
+    return text?.first != UInt8(ascii: "0")
   }
 
   private static let source = "insula-volume"

@@ -236,7 +236,12 @@ struct ServerVolumeTests {
   func itOutlivesAWorker(hangs: Bool) throws {
     let served = try Served()
     let mounted = served.run.mounted
-    try served.expect("volume add \(served.url) >/dev/null; cat $D/a", "one\n")
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; cat $D/a; I=$S/disk.img; truncate -s 16M $I
+      mkfs.ext4 -qF -E root_owner $I; volume add --engine program $I >/dev/null; echo kept >$V/disk/kept
+      """, "one\n")
+    let disk = try served.processes("fuse2fs")
     let program = try served.program()
     let worker = try #require(try mounted.daemon())
     if hangs {
@@ -257,6 +262,11 @@ struct ServerVolumeTests {
       try served.expect("cat $D/a; echo x >$D/y; cat $S/y", "one\nx\n")
       #expect(try served.program() == program)
     }
+    // Nothing else was ended for that.
+    let left = try served.processes("fuse2fs")
+    let log = FD.text(of: mounted.store + "/state/daemon.log", limit: 1 << 16) ?? ""
+    #expect(left == disk && disk.count == 1, "\(disk) \(left) \(log)")
+    try served.expect("cat $V/disk/kept", "kept\n")
   }
 
   /// So does the process that mounts volumes: another one comes, and what there is goes on.
