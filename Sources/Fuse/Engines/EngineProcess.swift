@@ -179,10 +179,13 @@ final class EngineProcess {
 
   /// The one that has ended has left another one in its place, as programs do that go to the background;
   /// else its status.
-  func follow() throws(Errno) -> Int32? {
+  ///
+  /// `other` is a process of ours that is none of the program's.
+  func follow(besides other: Int32? = nil) throws(Errno) -> Int32? {
     var status: Int32 = 0
     try retrying { waitpid(pid, &status, 0) }
-    guard clx_exit_status(status) == 0, let next = Self.children().first else { return status }
+    guard clx_exit_status(status) == 0, let next = Self.children().first(where: { $0 != other })
+    else { return status }
     ended = SharedFD(try ProcessID.open(next))
     pid = next
     return nil

@@ -60,7 +60,7 @@ final class EngineRun {
     while true {
       let events = wait(milliseconds: 50, besides: probe?.ended)
       if events.contains(.daemon) { throw failure(.ECONNABORTED, "nobody waits for it any more") }
-      if events.contains(.ended), let status = (try? process.follow()) ?? nil {
+      if events.contains(.ended), let status = (try? process.follow(besides: probe?.pid)) ?? nil {
         // It had said something, or has not been able to.
         output.read(process.words)
         let code = clx_exit_status(status)
