@@ -54,11 +54,12 @@ extension EngineSupervisor {
         : "its disk is in use already" + (holder.map { ": pid \($0) has locked it" } ?? "")
     }
     try attempt(inUse) { () throws(Errno) in
-      guard LoopDevice.Image.count(called: name) < Self.most else { throw .EDQUOT }
       try image.use { (image) throws(Errno) in
         try lock(image, isReadOnly: false)
         try checkImage(of: image, try image.status(), isReadOnly: false)
       }
+      // Its own of a moment ago is none any more by now.
+      guard LoopDevice.Image.count(called: name) < Self.most else { throw .EDQUOT }
     }
   }
 

@@ -226,7 +226,7 @@ struct SizedVolumeTests {
   /// A user can keep the disk of a locked volume, and not more of those than they may have volumes.
   @Test func disksThatAreKeptCount() throws {
     let script = """
-      import os, subprocess, sys
+      import os, subprocess, sys, time
       insula, point, directory = sys.argv[1:]
       def volume(verb, *words):
           return subprocess.run([insula, "volume", verb, "--store", point, *words], input=b"word",
@@ -239,7 +239,7 @@ struct SizedVolumeTests {
           program = subprocess.check_output(["pgrep", "-n", "-u", str(os.getuid()), "-x", "gocryptfs"])
           held.append(os.open(f"/proc/{int(program)}/fd/3/files", os.O_RDONLY))
           volume("eject", f"n{n}"); os.unlink(f"{directory}/n{n}/gocryptfs.ext4")
-      os.close(held.pop())
+      os.close(held.pop()); time.sleep(2)
       print(volume("create", "last", "--encrypted", "--size", "16M", "--in", f"{directory}/last").returncode)
       """
     try expect(
