@@ -339,7 +339,8 @@ final class VolumeService: Sendable {
     let end = monotonicNanoseconds() + UInt64(seconds) * 1_000_000_000
     var all: [String] = []
     for attached in volume.attached.all {
-      let left = (max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000_000
+      let now = monotonicNanoseconds()
+      let left = (max(end, now) - now) / 1_000_000_000
       if let words = notUploaded(on: attached, after: UInt8(left)) { all.append(words) }
     }
     return all
