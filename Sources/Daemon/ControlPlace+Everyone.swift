@@ -79,7 +79,8 @@ package struct EveryonesDaemons: Sendable {
     let end = monotonicNanoseconds() + UInt64(Self.milliseconds) * 800_000
     for (client, name) in asked {
       do throws(Errno) {
-        let left = (max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000
+        let now = monotonicNanoseconds()
+        let left = (max(end, now) - now) / 1_000_000
         guard case .status(let status) = try client.awaitReply(milliseconds: Int32(left) + 1) else {
           throw .EIO
         }

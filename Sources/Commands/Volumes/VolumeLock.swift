@@ -59,7 +59,8 @@ struct VolumeLockCommand: Command {
       for client in clients { try? client.send(.volume(request)) }
       let end = monotonicNanoseconds() + 40_000_000_000
       for client in clients {
-        let left = Int32((max(end, monotonicNanoseconds()) - monotonicNanoseconds()) / 1_000_000) + 1
+        let now = monotonicNanoseconds()
+        let left = Int32((max(end, now) - now) / 1_000_000) + 1
         do {
           let reply = try client.awaitReply(milliseconds: left)
           locked += try reply.orFailure { if case .volumes(let all) = $0 { all } else { nil } }
