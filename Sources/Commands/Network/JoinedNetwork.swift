@@ -86,14 +86,9 @@ struct JoinedNetwork {
   /// Removes its Library, and what somebody has left who was stopped in an update.
   func removeLibrary(_ daemon: inout RunningDaemon, force: Bool) throws {
     try removeIncoming(&daemon)
-    try Self.remove(Self.library, force: force, &daemon)
+    try daemon.ejectIfThere(Self.library, force: force)
   }
 
-  /// Ejects a volume if it is there.
-  private static func remove(_ name: String, force: Bool, _ daemon: inout RunningDaemon) throws {
-    guard try daemon.volumes(.list).contains(where: { $0.name == name }) else { return }
-    _ = try daemon.volumes(.eject(name: name, force: force))
-  }
 
   // MARK: Its trust list
 
@@ -206,6 +201,6 @@ struct JoinedNetwork {
   private static let incoming = "Network/Incoming"
 
   private func removeIncoming(_ daemon: inout RunningDaemon) throws {
-    try Self.remove(Self.incoming, force: true, &daemon)
+    try daemon.ejectIfThere(Self.incoming, force: true)
   }
 }

@@ -74,6 +74,16 @@ struct RunningDaemon {
     return try reply.orFailure { if case .volumes(let volumes) = $0 { volumes } else { nil } }
   }
 
+  /// Ejects a volume; one that is not there is no failure.
+  ///
+  /// It is not looked for before: a list does not wait for what a killed command has asked for, and an
+  /// eject does.
+  mutating func ejectIfThere(_ name: String, force: Bool) throws {
+    let reply = try askInTurn(.volume(.eject(name: name, force: force)), nil)
+    if case .failure(let failure) = reply, failure.cause == .errno(.ENOENT) { return }
+    _ = try reply.orFailure { if case .volumes = $0 { true } else { nil } }
+  }
+
   /// The volume of that name.
   mutating func volume(named name: String) throws -> VolumeDescription {
     guard let volume = try volumes(.list).first(where: { $0.name == name }) else {
