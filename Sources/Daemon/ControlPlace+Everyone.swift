@@ -79,9 +79,8 @@ package struct EveryonesDaemons: Sendable {
     let end = monotonicNanoseconds() + UInt64(Self.milliseconds) * 800_000
     for (client, name) in asked {
       do throws(Errno) {
-        let now = monotonicNanoseconds()
-        let left = (max(end, now) - now) / 1_000_000
-        guard case .status(let status) = try client.awaitReply(milliseconds: Int32(left) + 1) else {
+        let left = Int32(clamping: millisecondsLeft(until: end) + 1)
+        guard case .status(let status) = try client.awaitReply(milliseconds: left) else {
           throw .EIO
         }
         clients.append(client)

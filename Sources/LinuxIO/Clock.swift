@@ -11,6 +11,13 @@ package func monotonicNanoseconds() -> UInt64 {
   return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
 }
 
+/// How long it is until some time by that clock; 0 when that is over.
+package func millisecondsLeft(until end: UInt64) -> Int {
+  // It is read once: what is over by now is less than nothing.
+  let now = monotonicNanoseconds()
+  return Int(clamping: (max(end, now) - now) / 1_000_000)
+}
+
 /// The clock on the wall, which may be set: in milliseconds since 1970.
 package func wallMilliseconds() -> Int64 {
   var time = timespec()

@@ -89,7 +89,6 @@ struct JoinedNetwork {
     try daemon.ejectIfThere(Self.library, force: force)
   }
 
-
   // MARK: Its trust list
 
   private static let mostRoots = 32

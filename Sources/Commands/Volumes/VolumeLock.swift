@@ -59,8 +59,7 @@ struct VolumeLockCommand: Command {
       for client in clients { try? client.send(.volume(request)) }
       let end = monotonicNanoseconds() + 40_000_000_000
       for client in clients {
-        let now = monotonicNanoseconds()
-        let left = Int32((max(end, now) - now) / 1_000_000) + 1
+        let left = Int32(clamping: millisecondsLeft(until: end) + 1)
         do {
           let reply = try client.awaitReply(milliseconds: left)
           locked += try reply.orFailure { if case .volumes(let all) = $0 { all } else { nil } }

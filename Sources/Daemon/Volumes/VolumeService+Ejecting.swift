@@ -26,6 +26,8 @@ extension VolumeService {
       if let left, !isForced {
         throw ControlFailure("not ejected yet; '--force' does it now. \(left)", .inUse)
       }
+      // What is open on it is of no use to anybody afterwards.
+      if isForced, attached.engine.queue != nil { forgetContents(of: attached) }
     }
     let (described, taken, gone) = try changes.withLock { _ throws(ControlFailure) in
       let known = try findOwn(name, for: user)

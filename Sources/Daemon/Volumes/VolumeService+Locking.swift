@@ -18,7 +18,7 @@ internal import Volume
 //     its path meanwhile makes no difference.
 //  3. To lock it is to have gocryptfs end, with the keys in its memory; who locks waits for that. A volume
 //     whose gocryptfs ends for another reason is locked too. What was to be unlocked before stays locked, and
-//     its gocryptfs ends.
+//     its gocryptfs ends. What the kernel keeps of its files in the tree goes too.
 //  4. Nothing but a password unlocks it: no key is kept, nobody tries again.
 //  5. The encrypted files of a volume that has a size are on a disk of their own (`EncryptedDisk`), which the
 //     kernel serves for gocryptfs alone, and no longer than that needs it.
@@ -201,11 +201,16 @@ extension VolumeService {
   private func lock(
     _ record: VolumeRecord, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String]
   ) throws(ControlFailure) -> VolumeDescription {
+    let attached = volume.attached.attached(record.id)
+    if let attached, isForced { forgetContents(of: attached) }
     if try detach(record, isForced, users) {
       tell(.volumeLocked, record, by: user)
       letGo()
     }
-    guard engines.keyHolders.end(record.id, milliseconds: Self.endMilliseconds) else {
+    let hasEnded = engines.keyHolders.end(record.id, milliseconds: Self.endMilliseconds)
+    // With the keys goes what was decrypted.
+    if let attached { forgetContents(of: attached) }
+    guard hasEnded else {
       let name = String(decoding: record.name, as: UTF8.self).sanitized
       throw ControlFailure(
         "\(name) is locked for all programs, but gocryptfs has not ended and may have its keys in memory; "

@@ -305,8 +305,17 @@ final class VolumeService: Sendable {
     }
     volume.detach(attached.record.id)
     engines.forget(attached.record.id)
+    if attached.record.isEncrypted { forgetContents(of: attached) }
     awaitAll()
     letGo()
+  }
+
+  /// How long who takes a volume out of the tree waits for what programs have stored on it through maps.
+  private static let writingMilliseconds = 3000
+
+  /// Has the kernel write and forget what it keeps of files of a volume.
+  func forgetContents(of attached: AttachedVolume) {
+    volume.forgetContents(of: attached, milliseconds: Self.writingMilliseconds)
   }
 
   /// Has the program end that serves one, which is no part of the tree any more.
@@ -339,9 +348,8 @@ final class VolumeService: Sendable {
     let end = monotonicNanoseconds() + UInt64(seconds) * 1_000_000_000
     var all: [String] = []
     for attached in volume.attached.all {
-      let now = monotonicNanoseconds()
-      let left = (max(end, now) - now) / 1_000_000_000
-      if let words = notUploaded(on: attached, after: UInt8(left)) { all.append(words) }
+      let left = UInt8(clamping: millisecondsLeft(until: end) / 1000)
+      if let words = notUploaded(on: attached, after: left) { all.append(words) }
     }
     return all
   }

@@ -73,9 +73,7 @@ final class GrantedUse: Sendable {
     defer { waiting.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
     for _ in 0..<2 {
       let before = phase.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue
-      // The clock is read once: what is over by now is less than nothing.
-      let now = monotonicNanoseconds()
-      let left = Int((max(end, now) - now) / 1_000_000)
+      let left = millisecondsLeft(until: end)
       guard ended.wait(milliseconds: left, until: { _ in count(before) <= 0 }) else {
         _ = givenUp.max(before, ordering: .sequentiallyConsistent)
         return false

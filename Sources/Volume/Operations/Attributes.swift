@@ -11,7 +11,7 @@ internal import Policy
 
 extension View {
   package func attributes(of node: NodeID, handle: HandleID?, by caller: Caller) throws(Errno) -> Attributes {
-    let object = try nodes.reference(to: node)
+    let object = try object(node, handle)
     let status = try object.fd.status()
     try authorizeLook(at: object, status, handle: handle, by: caller)
     return attributes(status, of: node, for: caller)
@@ -20,7 +20,7 @@ extension View {
   package func extendedStatus(
     of node: NodeID, handle: HandleID?, into bytes: UnsafeMutableRawPointer, by caller: Caller
   ) throws(Errno) -> Double {
-    let object = try nodes.reference(to: node)
+    let object = try object(node, handle)
     let status = try object.fd.status()
     try authorizeLook(at: object, status, handle: handle, by: caller)
     // Read when it has been noted that the kernel will cache it.
@@ -30,6 +30,20 @@ extension View {
     volume.show(
       inStatx: bytes, object.number, in: object.zone, isOnVolume: object.isOnVolume, to: caller)
     return validity
+  }
+
+  /// The object that is looked at; with a handle, EIO for what was open on a volume that has left the tree.
+  ///
+  /// Nobody walks a path again for that on ESTALE.
+  private func object(_ node: NodeID, _ handle: HandleID?) throws(Errno) -> NodeTable.Reference {
+    do throws(Errno) {
+      return try nodes.reference(to: node)
+    } catch {
+      guard error == .ESTALE, handle != nil, let number = nodes.with(node, { $0.volume }),
+        volume.attached.hasLeft(numbered: number)
+      else { throw error }
+      throw .EIO
+    }
   }
 
   /// Throws unless the caller may see the object's attributes, which only an ACL can forbid.

@@ -227,6 +227,11 @@ package final class AttachedVolumes: Sendable {
       ?? leaving.withLock { $0.first { $0.nodeNumber == number } }
   }
 
+  /// Whether nodes of that number are on a volume that is no part of the tree any more.
+  func hasLeft(numbered number: UInt32) -> Bool {
+    number != 0 && !all.contains { $0.nodeNumber == number }
+  }
+
   /// Whether an object is on a volume that is there for everyone.
   func isForAll(_ object: ObjectNumber) -> Bool { volume(onDevice: object.device)?.record.owner == nil }
 

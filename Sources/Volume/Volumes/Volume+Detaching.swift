@@ -37,6 +37,24 @@ extension Volume {
     return areLeft
   }
 
+  /// Has the kernel write what programs have stored in files of a volume through memory maps, and forget what
+  /// it keeps of them.
+  ///
+  /// That waits no longer than it is told to, since what serves the volume may not answer.
+  package func forgetContents(of attached: AttachedVolume, milliseconds: Int) {
+    let isDone = Condition(false)
+    let thread = try? JoinableThread(name: "volumes") { [self] in
+      forEachView { view in
+        let files = view.nodes.files(onDevice: attached.number.device)
+        view.memory.forgetContents(of: files)
+      }
+      isDone.change { $0 = true }
+    }
+    guard let thread else { return }
+    thread.detach()
+    _ = isDone.wait(milliseconds: milliseconds) { $0 }
+  }
+
   private func redirect(_ attached: AttachedVolume, to target: RedirectedNames.Target?) {
     guard attached.home != nil, let users = try? tree.status(of: "Users") else { return }
     RedirectedNames.set(attached.record.name, in: users, to: target)
@@ -52,6 +70,18 @@ extension View {
 }
 
 extension NodeTable {
+  /// The nodes of all that is known of a filesystem, besides its directories.
+  fileprivate func files(onDevice device: UInt32) -> [NodeID] {
+    state.withLock { state in
+      var found: [NodeID] = []
+      state.slab.forEach { index, node in
+        guard node.pointee.number.device == device, !node.pointee.flags.contains(.isDirectory) else { return }
+        found.append(Self.id(index, node.pointee.generation))
+      }
+      return found
+    }
+  }
+
   /// Whether a node's object lies on the volume whose root has that number.
   fileprivate func isBelow(_ id: NodeID, _ root: ObjectNumber) -> Bool {
     state.withLock { state in
