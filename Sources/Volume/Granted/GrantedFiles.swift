@@ -73,6 +73,7 @@ package final class GrantedFiles: Sendable {
     // Data that was stored through a memory map before this call is not lost. Once the location is out of the
     // scope, page faults fail, so the kernel's write-back comes to an end.
     use.beginDraining()
+    slowUse.beginDraining()
     scope.change { $0.withdraw(places) }
     applyScope()
   }
@@ -81,15 +82,36 @@ package final class GrantedFiles: Sendable {
     use.waitForAll()
     let answers = slowUse.waitForAll(until: end)
     let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
-    let silent: Set<NodeID> = answers ? [] : lost.filter(mayNotAnswer)
-    forgetContents(of: lost.subtracting(silent))
-    // The kernel waits there for what is being read.
-    if !silent.isEmpty {
-      try? JoinableThread(name: "revoked") { [self] in forgetContents(of: silent) }.detach()
-    }
+    let slow = lost.filter(mayNotAnswer)
+    forgetContents(of: lost.subtracting(slow))
+    // The kernel waits there for what is being read, and for what it has to write back.
+    let isForgotten = forgetSlowContents(of: slow, until: answers ? end : 0)
     use.endDraining()
     use.waitForAll()
-    if answers { _ = slowUse.waitForAll(until: monotonicNanoseconds() + Self.patienceNanoseconds) }
+    if answers, isForgotten {
+      _ = slowUse.waitForAll(until: monotonicNanoseconds() + Self.patienceNanoseconds)
+    }
+  }
+
+  /// The same for files on volumes that may not answer, until some time at most; false if that is over.
+  ///
+  /// What was stored in them is written whenever their volume answers.
+  private func forgetSlowContents(of nodes: Set<NodeID>, until end: UInt64) -> Bool {
+    let isDone = Condition(nodes.isEmpty)
+    let thread =
+      nodes.isEmpty
+      ? nil
+      : try? JoinableThread(name: "revoked") { [self] in
+        forgetContents(of: nodes)
+        slowUse.endDraining()
+        isDone.change { $0 = true }
+      }
+    guard let thread else {
+      slowUse.endDraining()
+      return nodes.isEmpty
+    }
+    thread.detach()
+    return isDone.wait(milliseconds: millisecondsLeft(until: end)) { $0 }
   }
 
   private func forgetContents(of nodes: Set<NodeID>) {
@@ -160,7 +182,8 @@ package final class GrantedFiles: Sendable {
     guard file.isRevocable else { return nil }
     let decision = gate.decisionOnUse(of: file.node, .write)
     guard case .deny = decision else { return nil }
-    return try (mayNotAnswer(file.node) ? slowUse : use).during { () throws(Errno) in
+    let use = mayNotAnswer(file.node) ? slowUse : use
+    return try use.during { () throws(Errno) in
       if !use.isDraining || file.descriptor == nil { try decision.enforce() }
       return try file.descriptor?.use { (fd) throws(Errno) in try fd.write(bytes, at: offset) }
     }

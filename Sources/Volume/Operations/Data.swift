@@ -5,6 +5,7 @@ internal import CLinux
 package import Fuse
 internal import Glibc
 package import LinuxIO
+internal import Policy
 
 // The contents of open files, as far as they come to the daemon: with passthrough the kernel reads and writes
 // the backing file itself, and only what is not a read or a write arrives here.
@@ -34,6 +35,7 @@ extension View {
     let fromCache = flags.contains(.fromCache)
     if fromCache, let written = try granted.writeBeforeEnd(file, at: offset, bytes) { return written }
     if flags.contains(.clearsSetID) {
+      if file.isRevocable { try gate.authorizeUse(of: node, .write) }
       let object = try nodes.reference(to: node)
       // As Linux does it, by what it remembers. Who serves a volume is not asked at each write.
       if try object.fd.statusInMemory().st_mode & (S_ISUID | S_ISGID) != 0 {
