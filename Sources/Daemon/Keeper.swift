@@ -19,7 +19,9 @@ internal import LinuxIO
 //  5. A worker that has lost the lease on the store exits at once; then the mount is taken away, and nothing
 //     more is written to the store.
 //  6. The process that mounts volumes is replaced in the same way; what it has mounted does not need it.
-//  7. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
+//  7. A worker ends when its last thread does. What those wait for is ended if it is a volume's program; if
+//     it is an answer of the next worker's, that begins at once (`DyingWorker`).
+//  8. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`).
 
 /// Watches the process that serves, and replaces it when it dies.
@@ -66,6 +68,8 @@ struct Keeper {
     var deaths: [UInt64] = []
     var failures = 0
     var asked: Int32?
+    // Killed, and not ended yet.
+    var left: [Int32] = []
     while true {
       let worker = clx_fork_sharing_descriptors()
       if worker == 0 {
@@ -88,7 +92,7 @@ struct Keeper {
       }
       failures = 0
       victim.waits()
-      let ended = watch(worker, &asked, victim)
+      let ended = watch(worker, &asked, &left, victim)
       // A worker that dies may not have done what it was asked. So the next one is asked again, by this
       // process or by what it becomes: either finds the signal waiting.
       if let signal = asked.take() { kill(getpid(), signal) }
@@ -148,7 +152,9 @@ struct Keeper {
   /// program.
   ///
   /// `asked` becomes the signal that asks to end, if one comes.
-  private func watch(_ worker: Int32, _ asked: inout Int32?, _ victim: MemoryVictim) -> Int32? {
+  private func watch(
+    _ worker: Int32, _ asked: inout Int32?, _ left: inout [Int32], _ victim: MemoryVictim
+  ) -> Int32? {
     var signals = DaemonProcess.endingSignals
     sigaddset(&signals, SIGCHLD)
     sigaddset(&signals, Self.restartSignal)
@@ -156,12 +162,20 @@ struct Keeper {
     while true {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
+      left.removeAll { waitpid($0, nil, WNOHANG) != 0 }
       var info = siginfo_t()
       let signal = wait(for: signals, &info)
-      if signal < 0 { stuck = endEngines(if: worker, second: stuck + 1) ? stuck + 1 : 0 }
+      if signal < 0, let dying = DyingWorker(worker) {
+        stuck += 1
+        if waitsForTheNext(dying, second: stuck) {
+          left.append(worker)
+          return SIGKILL
+        }
+        endEngines(second: stuck)
+      }
       if signal == SIGCHLD, kept.isServing, helper.hasEnded { reviveHelper(victim) }
       if signal == Self.restartSignal {
-        if kept.isServing, rehearse() { return end(worker) }
+        if kept.isServing, rehearse() { return end(worker, &left) }
       } else if signal > 0, signal != SIGCHLD {
         asked = signal
         // A terminal sends its signals to the worker as well.
@@ -181,12 +195,19 @@ struct Keeper {
     }
   }
 
-  /// Waits for a signal; where programs serve volumes only for a while.
+  /// Waits for a signal, but only for a while: nobody is told of what keeps a killed worker from ending.
   private func wait(for signals: sigset_t, _ info: inout siginfo_t) -> Int32 {
     var signals = signals
-    guard !kept.volumes.isEmpty else { return sigwaitinfo(&signals, &info) }
-    var second = timespec(tv_sec: 1, tv_nsec: 0)
-    return sigtimedwait(&signals, &info, &second)
+    var pause = timespec(tv_sec: kept.volumes.isEmpty ? 5 : 1, tv_nsec: 0)
+    return sigtimedwait(&signals, &info, &pause)
+  }
+
+  /// Whether the next worker is to begin although that one has not ended, after so many seconds.
+  private func waitsForTheNext(_ worker: DyingWorker, second: Int) -> Bool {
+    guard kept.isServing else { return false }
+    guard let onlyNotifies = worker.onlyNotifies else { return second > 2 * Self.secondsForOwing }
+    if onlyNotifies { DaemonLog.write("the worker that was ended waits for the next one") }
+    return onlyNotifies
   }
 
   /// A worker that has been killed ends only when all its threads have: one that waits for a server, or for a
@@ -195,39 +216,52 @@ struct Keeper {
   /// So what owes an answer is ended then; if that is not enough, all that programs serve. They are started
   /// again when somebody looks for them.
   ///
-  /// `second` is for how long that has been so; false if it is not.
-  @discardableResult
-  private func endEngines(if worker: Int32, second: Int) -> Bool {
-    guard ProcessID.field("State", of: "\(worker)")?.hasPrefix("Z") == true else { return false }
+  /// `second` is for how long that has been so.
+  private func endEngines(second: Int) {
     let volumes = kept.volumes
-    if volumes.isEmpty { return false }
+    if volumes.isEmpty { return }
     let all = second > Self.secondsForOwing
-    if second == 1 || all {
+    if second == 1 || second == Self.secondsForOwing + 1 {
       DaemonLog.write(
         "a volume does not answer and keeps the worker from ending; ending what serves "
           + (all ? "volumes" : "it"))
     }
     for (_, life) in volumes { MountHelper.end(life, all ? MountHelper.end : MountHelper.endIfOwing) }
-    return true
   }
 
   /// Whether the installed program can go on from here.
   private func rehearse() -> Bool {
-    if program.canTakeOver() { return true }
+    do throws(Errno) {
+      // A helper that an earlier version has left may not know how to ask.
+      if let can = try? program.canTakeOver(helper) {
+        if can { return true }
+      } else {
+        try replaceHelper()
+        if try program.canTakeOver(helper) { return true }
+      }
+    } catch {
+      DaemonLog.write("the process that mounts volumes, which asks \(program.path), can't be started")
+    }
     DaemonLog.write("\(program.path) can't take over (see above); the running program goes on")
     kept.answer(.unfit)
     return false
   }
 
   /// Ends a worker for another program; its status if it has ended by itself.
-  private func end(_ worker: Int32) -> Int32? {
+  private func end(_ worker: Int32, _ left: inout [Int32]) -> Int32? {
     kill(worker, SIGKILL)
     var status: Int32 = 0
     var waited = 0
     while (try? retrying { waitpid(worker, &status, WNOHANG) }) == 0 {
       pause(milliseconds: 5)
       waited += 5
-      if waited % 1000 == 0 { endEngines(if: worker, second: waited / 1000) }
+      guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
+      if waitsForTheNext(dying, second: waited / 1000) {
+        left.append(worker)
+        status = SIGKILL
+        break
+      }
+      endEngines(second: waited / 1000)
     }
     guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
     kept.ended(.wish)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
+internal import Fuse
 internal import Glibc
 internal import LinuxIO
 
@@ -32,20 +32,27 @@ final class NextProgram: @unchecked Sendable {
   /// Option, and what it says if a program keeps the same things in the same layout.
   static let rehearsal = "can-take-over"
 
-  /// Asks the installed program whether it can go on from here; what it says goes to the log.
+  /// Has the helper ask the installed program whether it can go on from here; what it says goes to the log.
   ///
-  /// It must answer within ten seconds: the worker serves meanwhile, but nobody would replace it.
-  func canTakeOver() -> Bool {
+  /// It must answer within ten seconds: the worker serves meanwhile, but nobody would replace it. EPIPE if
+  /// there is no helper that can ask.
+  func canTakeOver(_ helper: MountHelper) throws(Errno) -> Bool {
     found = nil
     do throws(Errno) {
       // What has taken the program's place may be something that an open waits for, and nothing waits here.
       let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK)
-      let child = try spawn(file.fd, ["insula", "mount", "--\(Self.rehearsal)", LeftService.layout] + words)
-      guard wait(for: child, milliseconds: 10_000) == 0 else { return false }
+      let question = ["insula", "mount", "--\(Self.rehearsal)", LeftService.layout] + words
+      try helper.rehearse(file.fd, question)
       found = consume file
       return true
     } catch {
-      DaemonLog.write("can't start \(path): \(error.message)")
+      switch error {
+      case .ECANCELED: break
+      case .EPIPE, .ECONNRESET: throw .EPIPE
+      case .ETIMEDOUT, .EAGAIN: DaemonLog.write("\(path) does not say in time whether it can take over")
+      case .EINTR: DaemonLog.write("\(path) was ended by a signal when it was asked")
+      default: DaemonLog.write("can't start \(path): \(error.message)")
+      }
       return false
     }
   }
@@ -69,38 +76,6 @@ final class NextProgram: @unchecked Sendable {
     let error = Errno.last
     for descriptor in left where descriptor.raw > STDERR_FILENO { try? descriptor.closeOnExecution(true) }
     throw error
-  }
-
-  private func spawn(_ file: FD, _ words: [String]) throws(Errno) -> pid_t {
-    var arguments = Self.cStrings(words)
-    defer { for argument in arguments { free(argument) } }
-    var child = pid_t()
-    let error = posix_spawn(&child, "/proc/self/fd/\(file.raw)", nil, nil, &arguments, environ)
-    guard error == 0 else { throw Errno(error) }
-    return child
-  }
-
-  /// Its exit status, -1 if it has none.
-  private func wait(for child: pid_t, milliseconds: Int32) -> Int32 {
-    if !hasEnded(child, milliseconds: milliseconds) {
-      DaemonLog.write("\(path) does not say within \(milliseconds / 1000) s whether it can take over")
-      kill(child, SIGKILL)
-    }
-    var status: Int32 = 0
-    _ = try? retrying { waitpid(child, &status, 0) }
-    if clx_exit_status(status) < 0 {
-      DaemonLog.write("\(path) was ended by signal \(clx_term_signal(status)) when it was asked")
-    }
-    return clx_exit_status(status)
-  }
-
-  private func hasEnded(_ child: pid_t, milliseconds: Int32) -> Bool {
-    do throws(Errno) {
-      let process = try ProcessID.open(child)
-      return try process.fd.waitUntilReadable(milliseconds: milliseconds)
-    } catch {
-      return false
-    }
   }
 
   private static func cStrings(_ words: [String]) -> [UnsafeMutablePointer<CChar>?] {

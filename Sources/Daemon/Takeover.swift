@@ -49,6 +49,8 @@ final class LeftDescriptors: @unchecked Sendable {
     // A number that has been free meanwhile may be somebody else's by now.
     // The first three are nobody's but the keeper's, even if that is not noted any more.
     for (descriptor, object) in left where descriptor > STDERR_FILENO && Object(descriptor) == object {
+      // Whoever waits at its other end learns of it also while a worker that was killed still has it.
+      _ = shutdown(descriptor, Int32(SHUT_RDWR))
       _ = close(descriptor)
     }
     left = [:]

@@ -13,6 +13,8 @@ extension MountHelper {
     case engine(EngineOrder)
     /// Which computers of the network announce what.
     case browse
+    /// Starts a program once, to hear whether it can go on with the mount.
+    case rehearse([String])
 
     /// No path is longer.
     static let mostBytes = 64 + EngineOrder.mostBytes
@@ -25,6 +27,7 @@ extension MountHelper {
         [3] + Self.bytes([user, group, device.major, device.minor])
       case .engine(let order): [4] + order.bytes
       case .browse: [5]
+      case .rehearse(let words): [6] + Array(words.joined(separator: "\0").utf8)
       }
     }
 
@@ -32,7 +35,7 @@ extension MountHelper {
     var user: UInt32? {
       switch self {
       case .removeTree: nil
-      case .browse: ProcessID.user
+      case .browse, .rehearse: ProcessID.user
       case .engine(let order): order.user
       case .mount(let user, _, _), .remove(_, let user, _): user
       }
@@ -54,6 +57,9 @@ extension MountHelper {
         guard let order = EngineOrder(bytes.dropFirst()) else { return nil }
         self = .engine(order)
       case 5 where bytes.count == 1: self = .browse
+      case 6:
+        let words = bytes.dropFirst().split(separator: 0, omittingEmptySubsequences: false)
+        self = .rehearse(words.map { String(decoding: $0, as: UTF8.self) })
       default: return nil
       }
     }

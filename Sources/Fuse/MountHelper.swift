@@ -171,17 +171,24 @@ package final class MountHelper: Sendable {
     return report?.reason ?? "what served it has ended"
   }
 
-  /// Each is answered apart from others: a path may lead through a filesystem that does not answer.
   func ask(_ request: Request) throws(Errno) -> (bytes: [UInt8], descriptor: FD?) {
+    try ask(request.bytes, handed: [], seconds: Serving.seconds * 2)
+  }
+
+  /// Each is answered apart from others: a path may lead through a filesystem that does not answer.
+  func ask(
+    _ request: [UInt8], handed: [FD], seconds: Int32
+  ) throws(Errno) -> (bytes: [UInt8], descriptor: FD?) {
     let ends = try Pairs.messages()
     let mine = OwnedFD(owning: ends.mine.raw)
     do {
       let theirs = OwnedFD(owning: ends.theirs.raw)
       try socket.withLock { (socket) throws(Errno) in
-        _ = try LocalSocket.send(request.bytes[...], with: theirs.fd, to: socket.fd)
+        _ = try LocalSocket.send(request[...], with: theirs.fd, to: socket.fd)
       }
     }
-    guard try mine.fd.waitUntilReadable(milliseconds: Serving.seconds * 2000) else { throw .EAGAIN }
+    for descriptor in handed { _ = try LocalSocket.send([0], with: descriptor, to: mine.fd) }
+    guard try mine.fd.waitUntilReadable(milliseconds: seconds * 1000) else { throw .EAGAIN }
     guard let answer = try LocalSocket.receive(from: mine.fd, limit: Answer.size),
       let code = answer.bytes.first
     else { throw .EPIPE }

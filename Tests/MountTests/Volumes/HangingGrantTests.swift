@@ -91,4 +91,89 @@ struct HangingGrantTests {
         timeout 10 "$INSULA" volume list --store "$POINT" >/dev/null && echo listed
         """, "granted\nlisted\n", as: RunFixture.root)
   }
+
+  /// An app that has stored something through a map of a granted file, before the server stopped.
+  ///
+  /// It is stored while the program is stopped, so that nobody can have written it yet.
+  private func beginMapping() throws -> Int32 {
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; head -c 65536 /dev/zero >$S/mapped; chmod 666 $S/mapped
+      insula grant $APP $D/mapped >/dev/null
+      cat >$S/map.py <<'END'
+      import mmap, os, sys, time
+      place = os.environ["HOME"] + "/Documents/"
+      file = os.open(sys.argv[1], os.O_RDWR); memory = mmap.mmap(file, 65536); memory[0]
+      memory[0] = 65; memory.flush(); open(place + "ready", "w").close()
+      while not os.path.exists(place + "go"): time.sleep(.02)
+      memory[0:3] = b"NEW"; open(place + "stored", "w").close()
+      time.sleep(100)
+      END
+      (run /usr/bin/python3 -c "$(cat $S/map.py)" $D/mapped >$S/log 2>&1 &)
+      R="$DATA/Documents/ready"; for n in $(seq 500); do [ -e "$R" ] && break; sleep 0.02; done; ls $R | wc -l
+      """, "1\n")
+    let program = try served.program()
+    kill(program, SIGSTOP)
+    try served.expect(
+      """
+      : >"$DATA/Documents/go"; S="$DATA/Documents/stored"
+      for n in $(seq 500); do [ -e "$S" ] && break; sleep 0.02; done; ls $S | wc -l
+      """, "1\n")
+    return program
+  }
+
+  /// What the kernel has to write back there holds up nobody, and is not lost.
+  @Test(arguments: ["revoke $APP $D/mapped", "volume eject --force served"])
+  func whatIsToBeWrittenHoldsUpNobodyElse(what: String) throws {
+    let program = try beginMapping()
+    defer { kill(program, SIGCONT) }
+    try served.expect("timeout 20 \"$INSULA\" \(what) --store \"$POINT\" >/dev/null 2>&1; echo $?", "0\n")
+    try served.expect(Self.othersGrant, "granted\n", as: RunFixture.root)
+    kill(program, SIGCONT)
+    guard what.hasPrefix("revoke") else { return }
+    try served.expect(
+      """
+      for n in $(seq 500); do grep -aq NEW $S/mapped && break; sleep 0.02; done
+      head -c 3 $S/mapped; run sh -c "cat $D/mapped" 2>&1 | grep -c -i -e 'no such' -e permi
+      """, "NEW1\n")
+  }
+
+  /// A worker whose threads wait for what only the next one can answer.
+  @Test(arguments: [false, true]) func aKilledWorkerIsReplaced(restarts: Bool) throws {
+    let program = try beginMapping()
+    defer { kill(program, SIGCONT) }
+    try served.expect(
+      "timeout 20 \"$INSULA\" revoke $APP $D/mapped --store \"$POINT\" >/dev/null; echo $?", "0\n")
+    let mounted = served.run.mounted
+    let worker = try #require(try mounted.daemon())
+    if restarts {
+      try served.expect(
+        "timeout 30 \"$INSULA\" restart \"$POINT\" >/dev/null; echo $?", "0\n", as: RunFixture.root)
+    } else {
+      kill(worker, SIGKILL)
+    }
+    try served.expect("timeout 20 ls $POINT/Users/Shared >/dev/null; echo $?", "0\n", as: RunFixture.root)
+    try served.expect(Self.othersGrant, "granted\n", as: RunFixture.root)
+    #expect(try mounted.daemon() != worker)
+  }
+
+  /// Another program takes over, whatever is open on a server that does not answer.
+  @Test func anUpgradeWaitsForNoServer() throws {
+    try served.expect("volume add \(served.url) >/dev/null; echo x >$D/f", "")
+    try served.expect(
+      """
+      (exec 3<>$D/f; echo y >&3; : >$S/open; sleep 60) >/dev/null 2>&1 &
+      for n in $(seq 500); do [ -e $S/open ] && break; sleep .02; done; ls $S/open | wc -l
+      """, "1\n")
+    let program = try served.program()
+    kill(program, SIGSTOP)
+    defer { kill(program, SIGCONT) }
+    let before = try served.run.mounted.daemon()
+    try served.expect(
+      """
+      timeout 15 "$INSULA" restart "$POINT" >/dev/null; echo $?
+      timeout 10 ls $POINT/Users/Shared >/dev/null; echo $?; timeout 10 ps -eo args >/dev/null; echo $?
+      """, "0\n0\n0\n", as: RunFixture.root)
+    #expect(try served.run.mounted.daemon() != before)
+  }
 }

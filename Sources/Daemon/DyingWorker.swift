@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Glibc
+internal import LinuxIO
+
+/// A worker that was killed, of which some threads are still in the kernel.
+struct DyingWorker {
+  private let process: Int32
+
+  /// Nil if that worker lives, or has ended.
+  init?(_ process: Int32) {
+    guard ProcessID.field("State", of: "\(process)")?.hasPrefix("Z") == true else { return nil }
+    self.process = process
+  }
+
+  /// Whether all of them tell the kernel that a file has changed; nil if that can't be seen.
+  ///
+  /// There they wait for reads and writes of that file, which the next worker has to answer: no other process
+  /// can, and they do nothing else any more.
+  var onlyNotifies: Bool? {
+    let path = "/proc/\(process)/task"
+    guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
+      let entries = try? directory.fd.entries()
+    else { return nil }
+    var isOne = false
+    for entry in entries {
+      let thread = String(decoding: entry.name, as: UTF8.self)
+      // It may end meanwhile, as the first one has.
+      guard let state = ProcessID.field("State", of: "\(process)/task/\(thread)"), !state.hasPrefix("Z"),
+        !state.hasPrefix("X")
+      else { continue }
+      guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256) else { return nil }
+      guard Self.isNotification(call) else { return false }
+      isOne = true
+    }
+    return isOne
+  }
+
+  /// Whether the first argument is a connection to the kernel, which nothing waits for in a killed thread but
+  /// a notification.
+  ///
+  /// Workers and the keeper have one table of descriptors.
+  private static func isNotification(_ call: String) -> Bool {
+    let words = call.split(separator: " ")
+    guard words.count > 1, let descriptor = Int32(words[1].dropFirst(2), radix: 16) else { return false }
+    var buffer = [CChar](repeating: 0, count: 64)
+    let count = readlink("/proc/self/fd/\(descriptor)", &buffer, buffer.count)
+    return buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) } == Array("/dev/fuse".utf8)
+  }
+}

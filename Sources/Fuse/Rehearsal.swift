@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+
+/// The installed program is started once, before it takes the place of the running one: it must say that it
+/// can go on with the mount.
+///
+/// The helper does that, which has none of the daemon's descriptors. A process that closes a copy of a file
+/// on a volume, as each does at execve(2), has the kernel ask the volume's program, and can't be ended until
+/// that has answered. Meanwhile nobody who looks at it in /proc gets an answer either.
+struct Rehearsal {
+  private let words: [String]
+
+  /// How long a program may take.
+  static let seconds: Int32 = 10
+
+  init(_ words: [String]) { self.words = words }
+
+  /// The helper's part: what is started, and where its messages go, comes from whoever has asked.
+  ///
+  /// ECANCELED if the program says that it can't, ETIMEDOUT if it says nothing, EINTR if a signal has ended
+  /// it.
+  func run(_ asker: FD) throws(Errno) {
+    guard let program = try LocalSocket.receive(from: asker, limit: 1)?.descriptor,
+      let errors = try LocalSocket.receive(from: asker, limit: 1)?.descriptor
+    else { throw .EPIPE }
+    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, errors.raw, STDERR_FILENO)
+    var child = pid_t()
+    let error = posix_spawn(&child, "/proc/self/fd/\(program.raw)", &actions, nil, &arguments, environ)
+    guard error == 0 else { throw Errno(error) }
+    try wait(for: child)
+  }
+
+  private func wait(for child: pid_t) throws(Errno) {
+    let process = try ProcessID.open(child)
+    let isOver = (try? process.fd.waitUntilReadable(milliseconds: Self.seconds * 1000)) == true
+    if !isOver { kill(child, SIGKILL) }
+    var status: Int32 = 0
+    _ = try retrying { waitpid(child, &status, 0) }
+    guard isOver else { throw .ETIMEDOUT }
+    switch clx_exit_status(status) {
+    case 0: return
+    case ..<0: throw .EINTR
+    default: throw .ECANCELED
+    }
+  }
+}
+
+extension MountHelper {
+  /// Starts a program once, whose messages go to our standard error; it must say that it can go on with the
+  /// mount.
+  ///
+  /// The errors are those of ``Rehearsal``, or of execve(2); EPIPE if there is no helper, or one of a version
+  /// that can't do this.
+  package func rehearse(_ program: FD, _ words: [String]) throws(Errno) {
+    let request = Request.rehearse(words).bytes
+    guard request.count <= Request.mostBytes else { throw .E2BIG }
+    _ = try ask(request, handed: [program, FD(STDERR_FILENO)], seconds: Rehearsal.seconds + 3)
+  }
+}
