@@ -50,7 +50,7 @@ let compact: [String] = {
     .split { !(0x30...0x39).contains($0) }.compactMap { Int(String(decoding: $0, as: UTF8.self)) }
   let isPacked = version.count > 1 && (version[0], version[1]) >= (2, 36)
   return [
-    "-use-ld=lld", "-Xlinker", "--no-export-dynamic", "-Xlinker", "--icf=all",
+    "-use-ld=lld", "-Xlinker", "--no-export-dynamic", "-Xlinker", "--icf=all", "-Xlinker", "-O2",
     "-Xlinker", "--wrap=_swift_stdlib_getScalarName", "-Xlinker", "--wrap=__cxa_demangle",
     "-Xlinker",
     "--wrap=_ZN5swift8Demangle9__runtime12nodeToStringB5cxx11EPNS1_4NodeERKNS1_15DemangleOptionsE",

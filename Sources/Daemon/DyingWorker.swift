@@ -7,6 +7,7 @@ internal import LinuxIO
 /// A worker that was killed, of which some threads are still in the kernel.
 struct DyingWorker {
   private let process: Int32
+  private static let device = "/dev/fuse"
 
   /// Nil if that worker lives, or has ended.
   init?(_ process: Int32) {
@@ -27,9 +28,8 @@ struct DyingWorker {
     for entry in entries {
       let thread = String(decoding: entry.name, as: UTF8.self)
       // It may end meanwhile, as the first one has.
-      guard let state = ProcessID.field("State", of: "\(process)/task/\(thread)"), !state.hasPrefix("Z"),
-        !state.hasPrefix("X")
-      else { continue }
+      let state = ProcessID.field("State", of: "\(process)/task/\(thread)")?.utf8.first
+      guard state == UInt8(ascii: "D") || state == UInt8(ascii: "R") else { continue }
       guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256) else { return nil }
       guard Self.isNotification(call) else { return false }
       isOne = true
@@ -44,8 +44,11 @@ struct DyingWorker {
   private static func isNotification(_ call: String) -> Bool {
     let words = call.split(separator: " ")
     guard words.count > 1, let descriptor = Int32(words[1].dropFirst(2), radix: 16) else { return false }
-    var buffer = [CChar](repeating: 0, count: 64)
-    let count = readlink("/proc/self/fd/\(descriptor)", &buffer, buffer.count)
-    return buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) } == Array("/dev/fuse".utf8)
+    // Not by what keeps a descriptor for that: the keeper's would be closed by the next worker.
+    var path = [CChar](repeating: 0, count: 64)
+    guard readlink("/proc/self/fd/\(descriptor)", &path, path.count) == Self.device.utf8.count else {
+      return false
+    }
+    return path.starts(with: Self.device.utf8.map { CChar(bitPattern: $0) })
   }
 }

@@ -231,17 +231,7 @@ struct Keeper {
 
   /// Whether the installed program can go on from here.
   private func rehearse() -> Bool {
-    do throws(Errno) {
-      // A helper that an earlier version has left may not know how to ask.
-      if let can = try? program.canTakeOver(helper) {
-        if can { return true }
-      } else {
-        try replaceHelper()
-        if try program.canTakeOver(helper) { return true }
-      }
-    } catch {
-      DaemonLog.write("the process that mounts volumes, which asks \(program.path), can't be started")
-    }
+    if program.canTakeOver(helper) { return true }
     DaemonLog.write("\(program.path) can't take over (see above); the running program goes on")
     kept.answer(.unfit)
     return false

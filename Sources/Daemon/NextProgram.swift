@@ -34,25 +34,18 @@ final class NextProgram: @unchecked Sendable {
 
   /// Has the helper ask the installed program whether it can go on from here; what it says goes to the log.
   ///
-  /// It must answer within ten seconds: the worker serves meanwhile, but nobody would replace it. EPIPE if
-  /// there is no helper that can ask.
-  func canTakeOver(_ helper: MountHelper) throws(Errno) -> Bool {
+  /// It must answer within ten seconds: the worker serves meanwhile, but nobody would replace it.
+  func canTakeOver(_ helper: MountHelper) -> Bool {
     found = nil
     do throws(Errno) {
       // What has taken the program's place may be something that an open waits for, and nothing waits here.
       let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK)
       let question = ["insula", "mount", "--\(Self.rehearsal)", LeftService.layout] + words
-      try helper.rehearse(file.fd, question)
+      guard try helper.rehearse(file.fd, question) else { return false }
       found = consume file
       return true
     } catch {
-      switch error {
-      case .ECANCELED: break
-      case .EPIPE, .ECONNRESET: throw .EPIPE
-      case .ETIMEDOUT, .EAGAIN: DaemonLog.write("\(path) does not say in time whether it can take over")
-      case .EINTR: DaemonLog.write("\(path) was ended by a signal when it was asked")
-      default: DaemonLog.write("can't start \(path): \(error.message)")
-      }
+      DaemonLog.write("can't ask \(path) whether it can take over: \(error.message)")
       return false
     }
   }

@@ -58,8 +58,10 @@ extension MountHelper {
         self = .engine(order)
       case 5 where bytes.count == 1: self = .browse
       case 6:
-        let words = bytes.dropFirst().split(separator: 0, omittingEmptySubsequences: false)
-        self = .rehearse(words.map { String(decoding: $0, as: UTF8.self) })
+        self = .rehearse(
+          String(decoding: bytes.dropFirst(), as: UTF8.self).split(
+            separator: "\0", omittingEmptySubsequences: false
+          ).map(String.init))
       default: return nil
       }
     }

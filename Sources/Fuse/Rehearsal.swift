@@ -21,8 +21,8 @@ struct Rehearsal {
 
   /// The helper's part: what is started, and where its messages go, comes from whoever has asked.
   ///
-  /// ECANCELED if the program says that it can't, ETIMEDOUT if it says nothing, EINTR if a signal has ended
-  /// it.
+  /// ECANCELED if the program says that it can't, ETIMEDOUT if it says nothing in time, EINTR if a signal has
+  /// ended it.
   func run(_ asker: FD) throws(Errno) {
     guard let program = try LocalSocket.receive(from: asker, limit: 1)?.descriptor,
       let errors = try LocalSocket.receive(from: asker, limit: 1)?.descriptor
@@ -41,7 +41,7 @@ struct Rehearsal {
 
   private func wait(for child: pid_t) throws(Errno) {
     let process = try ProcessID.open(child)
-    let isOver = (try? process.fd.waitUntilReadable(milliseconds: Self.seconds * 1000)) == true
+    let isOver = try process.fd.waitUntilReadable(milliseconds: Self.seconds * 1000)
     if !isOver { kill(child, SIGKILL) }
     var status: Int32 = 0
     _ = try retrying { waitpid(child, &status, 0) }
@@ -55,14 +55,18 @@ struct Rehearsal {
 }
 
 extension MountHelper {
-  /// Starts a program once, whose messages go to our standard error; it must say that it can go on with the
-  /// mount.
+  /// Starts a program once, whose messages go to our standard error; whether it says that it can go on with
+  /// the mount.
   ///
-  /// The errors are those of ``Rehearsal``, or of execve(2); EPIPE if there is no helper, or one of a version
-  /// that can't do this.
-  package func rehearse(_ program: FD, _ words: [String]) throws(Errno) {
+  /// EPIPE if there is no helper.
+  package func rehearse(_ program: FD, _ words: [String]) throws(Errno) -> Bool {
     let request = Request.rehearse(words).bytes
     guard request.count <= Request.mostBytes else { throw .E2BIG }
-    _ = try ask(request, handed: [program, FD(STDERR_FILENO)], seconds: Rehearsal.seconds + 3)
+    do throws(Errno) {
+      _ = try ask(request, handed: [program, FD(STDERR_FILENO)], seconds: Rehearsal.seconds + 3)
+      return true
+    } catch .ECANCELED {
+      return false
+    }
   }
 }
