@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
@@ -13,6 +14,14 @@ struct DyingWorker {
   init?(_ process: Int32) {
     guard ProcessID.field("State", of: "\(process)")?.hasPrefix("Z") == true else { return nil }
     self.process = process
+  }
+
+  /// What waitpid(2) will say of it; nil if it has ended by itself, or nobody can see that.
+  var killed: Int32? {
+    guard let text = FD.text(of: "/proc/\(process)/stat", limit: 4096),
+      let status = text.split(separator: "\n").first?.split(separator: " ").last.flatMap({ Int32($0) })
+    else { return nil }
+    return clx_term_signal(status) > 0 ? status : nil
   }
 
   /// Whether all of them tell the kernel that a file has changed; nil if that can't be seen.

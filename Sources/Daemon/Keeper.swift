@@ -167,9 +167,9 @@ struct Keeper {
       let signal = wait(for: signals, &info)
       if signal < 0, let dying = DyingWorker(worker) {
         stuck += 1
-        if waitsForTheNext(dying, second: stuck) {
+        if let status = self.status(of: dying, second: stuck) {
           left.append(worker)
-          return SIGKILL
+          return status
         }
         endEngines(second: stuck)
       }
@@ -202,12 +202,14 @@ struct Keeper {
     return sigtimedwait(&signals, &info, &pause)
   }
 
-  /// Whether the next worker is to begin although that one has not ended, after so many seconds.
-  private func waitsForTheNext(_ worker: DyingWorker, second: Int) -> Bool {
-    guard kept.isServing else { return false }
-    guard let onlyNotifies = worker.onlyNotifies else { return second > 2 * Self.secondsForOwing }
-    if onlyNotifies { DaemonLog.write("the worker that was ended waits for the next one") }
-    return onlyNotifies
+  /// How a worker was killed that has not ended after so many seconds, if the next one is to begin already.
+  ///
+  /// One that ends by itself may have lost the lease, and none follows it.
+  private func status(of worker: DyingWorker, second: Int) -> Int32? {
+    guard kept.isServing, let status = worker.killed else { return nil }
+    guard worker.onlyNotifies ?? (second > 2 * Self.secondsForOwing) else { return nil }
+    DaemonLog.write("the worker that was ended waits for the next one")
+    return status
   }
 
   /// A worker that has been killed ends only when all its threads have: one that waits for a server, or for a
@@ -246,9 +248,9 @@ struct Keeper {
       pause(milliseconds: 5)
       waited += 5
       guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
-      if waitsForTheNext(dying, second: waited / 1000) {
+      if let killed = self.status(of: dying, second: waited / 1000) {
         left.append(worker)
-        status = SIGKILL
+        status = killed
         break
       }
       endEngines(second: waited / 1000)
