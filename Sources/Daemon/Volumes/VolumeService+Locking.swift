@@ -201,15 +201,16 @@ extension VolumeService {
   private func lock(
     _ record: VolumeRecord, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String]
   ) throws(ControlFailure) -> VolumeDescription {
-    let attached = volume.attached.attached(record.id)
-    if let attached, isForced { forgetContents(of: attached) }
+    // Whoever holds the volume itself keeps gocryptfs from ending.
+    let device = volume.attached.attached(record.id)?.device
+    if let device, isForced { forgetContents(onDevice: device) }
     if try detach(record, isForced, users) {
       tell(.volumeLocked, record, by: user)
       letGo()
     }
     let hasEnded = engines.keyHolders.end(record.id, milliseconds: Self.endMilliseconds)
     // With the keys goes what was decrypted.
-    if let attached { forgetContents(of: attached) }
+    if let device { forgetContents(onDevice: device) }
     guard hasEnded else {
       let name = String(decoding: record.name, as: UTF8.self).sanitized
       throw ControlFailure(

@@ -305,7 +305,7 @@ final class VolumeService: Sendable {
     }
     volume.detach(attached.record.id)
     engines.forget(attached.record.id)
-    if attached.record.isEncrypted { forgetContents(of: attached) }
+    if attached.record.isEncrypted { forgetContents(onDevice: attached.device) }
     awaitAll()
     letGo()
   }
@@ -314,8 +314,8 @@ final class VolumeService: Sendable {
   private static let writingMilliseconds = 3000
 
   /// Has the kernel write and forget what it keeps of files of a volume.
-  func forgetContents(of attached: AttachedVolume) {
-    volume.forgetContents(of: attached, milliseconds: Self.writingMilliseconds)
+  func forgetContents(onDevice device: UInt32) {
+    volume.forgetContents(onDevice: device, milliseconds: Self.writingMilliseconds)
   }
 
   /// Has the program end that serves one, which is no part of the tree any more.

@@ -57,6 +57,9 @@ package final class AttachedVolume: Sendable {
 
   deinit { engine.queue?.stop() }
 
+  /// The number of its filesystem.
+  package var device: UInt32 { number.device }
+
   /// By which nodes know it; never 0.
   var nodeNumber: UInt32 { UInt32(truncatingIfNeeded: record.id) }
 

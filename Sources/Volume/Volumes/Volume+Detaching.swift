@@ -41,11 +41,11 @@ extension Volume {
   /// it keeps of them.
   ///
   /// That waits no longer than it is told to, since what serves the volume may not answer.
-  package func forgetContents(of attached: AttachedVolume, milliseconds: Int) {
+  package func forgetContents(onDevice device: UInt32, milliseconds: Int) {
     let isDone = Condition(false)
     let thread = try? JoinableThread(name: "volumes") { [self] in
       forEachView { view in
-        let files = view.nodes.files(onDevice: attached.number.device)
+        let files = view.nodes.files(onDevice: device)
         view.memory.forgetContents(of: files)
       }
       isDone.change { $0 = true }
