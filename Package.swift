@@ -39,10 +39,10 @@ let small: [SwiftSetting] = [
 ///
 /// The loader gets relocations in a compact form where the C library knows it, from glibc 2.36 on, and no
 /// names of functions, which nothing looks up. The symbols that debuggers read stay. Functions of the same
-/// code are one. Nothing asks for the names of Unicode's characters, a twentieth of the program, nor for
-/// those of types. Tables for unwinding the stack are left out, a seventh of it: only C++ exceptions
-/// require them, of which Swift has none and which its runtime does not catch. Debuggers go by frame
-/// pointers.
+/// code are one, and texts that end alike share their end (`-O2`). Nothing asks for the names of Unicode's
+/// characters, a twentieth of the program, nor for those of types. Tables for unwinding the stack are left
+/// out, a seventh of it: only C++ exceptions require them, of which Swift has none and which its runtime does
+/// not catch. Debuggers go by frame pointers.
 let compact: [String] = {
   var text = [CChar](repeating: 0, count: 64)
   let length = confstr(Int32(_CS_GNU_LIBC_VERSION), &text, text.count)

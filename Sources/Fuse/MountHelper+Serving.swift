@@ -212,6 +212,14 @@ extension MountHelper {
 
     private static func unmount(_ path: String, lazily: Bool, errors: FD) throws(Errno) {
       let words = ["fusermount3", "-u"] + (lazily ? ["-z"] : []) + ["--", path]
+      let child = try start("fusermount3", words, errors: errors)
+      var status: Int32 = 0
+      try retrying { waitpid(child, &status, 0) }
+      guard clx_exit_status(status) == 0 else { throw .EBUSY }
+    }
+
+    /// Starts a program, known by its path or found by its name.
+    static func start(_ program: String, _ words: [String], errors: FD) throws(Errno) -> pid_t {
       var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
       defer { for argument in arguments { free(argument) } }
       var actions = posix_spawn_file_actions_t()
@@ -219,11 +227,9 @@ extension MountHelper {
       defer { posix_spawn_file_actions_destroy(&actions) }
       posix_spawn_file_actions_adddup2(&actions, errors.raw, STDERR_FILENO)
       var child = pid_t()
-      let error = posix_spawnp(&child, "fusermount3", &actions, nil, &arguments, environ)
+      let error = posix_spawnp(&child, program, &actions, nil, &arguments, environ)
       guard error == 0 else { throw Errno(error) }
-      var status: Int32 = 0
-      try retrying { waitpid(child, &status, 0) }
-      guard clx_exit_status(status) == 0 else { throw .EBUSY }
+      return child
     }
   }
 }

@@ -27,15 +27,7 @@ struct Rehearsal {
     guard let program = try LocalSocket.receive(from: asker, limit: 1)?.descriptor,
       let errors = try LocalSocket.receive(from: asker, limit: 1)?.descriptor
     else { throw .EPIPE }
-    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, errors.raw, STDERR_FILENO)
-    var child = pid_t()
-    let error = posix_spawn(&child, "/proc/self/fd/\(program.raw)", &actions, nil, &arguments, environ)
-    guard error == 0 else { throw Errno(error) }
+    let child = try MountHelper.Serving.start("/proc/self/fd/\(program.raw)", words, errors: errors)
     try wait(for: child)
   }
 

@@ -73,4 +73,9 @@ final class KernelLink: Sendable {
     body(connection)
     state.withLock { $0.notifiers -= 1 }
   }
+
+  /// Has the kernel write back and forget the contents of files.
+  func forgetContents(of files: some Sequence<NodeID>) {
+    notify { connection in for file in files { connection.contentsChanged(file) } }
+  }
 }

@@ -84,11 +84,6 @@ final class KernelMemory: Sendable {
     }
   }
 
-  /// Has the kernel write back and forget the contents of files.
-  func forgetContents(of files: [NodeID]) {
-    kernel.notify { connection in for file in files { connection.contentsChanged(file) } }
-  }
-
   // MARK: How long
 
   /// For how long the kernel may cache what a name in a directory stands for: only if everyone who gets here

@@ -83,7 +83,7 @@ package final class GrantedFiles: Sendable {
     let answers = slowUse.waitForAll(until: end)
     let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
     let slow = lost.filter(mayNotAnswer)
-    forgetContents(of: lost.subtracting(slow))
+    kernel.forgetContents(of: lost.subtracting(slow))
     // The kernel waits there for what is being read, and for what it has to write back.
     let isForgotten = forgetSlowContents(of: slow, until: answers ? end : 0)
     use.endDraining()
@@ -102,7 +102,7 @@ package final class GrantedFiles: Sendable {
       nodes.isEmpty
       ? nil
       : try? JoinableThread(name: "revoked") { [self] in
-        forgetContents(of: nodes)
+        kernel.forgetContents(of: nodes)
         slowUse.endDraining()
         isDone.change { $0 = true }
       }
@@ -112,10 +112,6 @@ package final class GrantedFiles: Sendable {
     }
     thread.detach()
     return isDone.wait(milliseconds: millisecondsLeft(until: end)) { $0 }
-  }
-
-  private func forgetContents(of nodes: Set<NodeID>) {
-    kernel.notify { kernel in for node in nodes { kernel.contentsChanged(node) } }
   }
 
   /// Whether something lies on a volume that a server or a program serves, or did.

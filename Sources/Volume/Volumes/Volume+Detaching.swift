@@ -45,8 +45,7 @@ extension Volume {
     let isDone = Condition(false)
     let thread = try? JoinableThread(name: "volumes") { [self] in
       forEachView { view in
-        let files = view.nodes.files(onDevice: device)
-        view.memory.forgetContents(of: files)
+        view.memory.kernel.forgetContents(of: view.nodes.files(onDevice: device))
       }
       isDone.change { $0 = true }
     }
