@@ -18,7 +18,7 @@ private var mayMakeFilesystems: Bool {
 /// Bundles on a filesystem of somebody's own, which says whatever it likes of them.
 @Suite(
   .enabled(if: mayMakeFilesystems, "a filesystem of one's own needs root, /dev/fuse and a C compiler"),
-  .timeLimit(.minutes(2)))
+  .mayTake(seconds: 120))
 struct LyingFilesystemTests {
   private static let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("Fixtures/lying-filesystem.c").path

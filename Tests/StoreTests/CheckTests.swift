@@ -63,7 +63,7 @@ internal import Testing
 
   /// Users make trees as deep as they like; a walk that began at the top for each directory took ten minutes
   /// here.
-  @Test(.timeLimit(.minutes(4))) func deepTreesAreWalkedOnce() throws {
+  @Test(.mayTake(seconds: 240)) func deepTreesAreWalkedOnce() throws {
     try store.temporary.makeDirectory("store/tree/Users/Shared/deep")
     var directory = try FD.cwd.openFollowing(store.path + "/tree/Users/Shared/deep", O_RDONLY | O_DIRECTORY)
     for _ in 0..<40_000 {

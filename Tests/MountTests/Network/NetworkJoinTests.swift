@@ -9,7 +9,7 @@ internal import Testing
 /// `insula network join`, `update` and `leave`.
 @Suite(
   .enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"),
-  .enabled(if: WebDAVServer.isPossible, "rclone is not installed"), .timeLimit(.minutes(5)))
+  .enabled(if: WebDAVServer.isPossible, "rclone is not installed"), .mayTake(seconds: 300))
 struct NetworkJoinTests {
   /// A machine that trusts nobody, and a network whose apps are signed by somebody.
   private struct Joining {

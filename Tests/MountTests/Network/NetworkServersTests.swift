@@ -9,7 +9,7 @@ internal import Testing
 /// The computers of the network, in `/Network/Servers`.
 @Suite(
   .enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"),
-  .enabled(if: WebDAVServer.isPossible, "rclone is not installed"), .timeLimit(.minutes(5)))
+  .enabled(if: WebDAVServer.isPossible, "rclone is not installed"), .mayTake(seconds: 300))
 struct NetworkServersTests {
   /// A store whose file names a server of this machine.
   private final class Network: VolumeFixture {

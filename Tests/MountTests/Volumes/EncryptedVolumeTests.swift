@@ -9,7 +9,7 @@ internal import Testing
 /// Volumes whose files are encrypted where they lie.
 @Suite(
   .enabled(if: EncryptedFixture.isPossible, "mounting needs root and /dev/fuse, or gocryptfs is missing"),
-  .timeLimit(.minutes(5)))
+  .mayTake(seconds: 300))
 struct EncryptedVolumeTests {
   @Test(arguments: [false, true])
   func itIsAPartOfTheTreeWhileItIsUnlocked(rootless: Bool) throws {

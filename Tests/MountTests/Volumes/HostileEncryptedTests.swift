@@ -20,7 +20,7 @@ internal import Testing
 /// Users who try to get by an encrypted volume what they do not have.
 @Suite(
   .enabled(if: EncryptedFixture.isPossible, "mounting needs root and /dev/fuse, or gocryptfs is missing"),
-  .timeLimit(.minutes(5)))
+  .mayTake(seconds: 300))
 struct HostileEncryptedTests {
   @Test func othersGetNothingOfIt() throws {
     let fixture = try EncryptedFixture()

@@ -7,7 +7,7 @@ internal import TestSupport
 internal import Testing
 
 /// What the kernel keeps of volumes that programs serve, and what it must not.
-@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .mayTake(seconds: 300))
 struct KeptOnVolumeTests {
   private static let formats = [
     ("mkfs.ntfs -q -F", "ntfs-3g"), ("mkfs.ext4 -qF -O ^has_journal", "fuse2fs"),

@@ -7,7 +7,7 @@ internal import Testing
 /// What the kernel keeps of the files of an encrypted volume, and what becomes of it when that is locked.
 @Suite(
   .enabled(if: EncryptedFixture.isPossible, "mounting needs root, /dev/fuse and gocryptfs"),
-  .timeLimit(.minutes(5)))
+  .mayTake(seconds: 300))
 struct LockedContentsTests {
   /// `map FILE SCRIPT` stores a byte in each of 256 pages of a file through a map, while `FILE.read` is open
   /// and has been read.

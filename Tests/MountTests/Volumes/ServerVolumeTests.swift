@@ -8,7 +8,7 @@ internal import TestSupport
 internal import Testing
 
 /// Directories of servers as volumes.
-@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .mayTake(seconds: 300))
 struct ServerVolumeTests {
   private static func has(_ path: String) -> Bool { access(path, X_OK) == 0 }
 

@@ -18,7 +18,7 @@ internal import Testing
 /// Encrypted volumes whose files have a disk of their own.
 @Suite(
   .enabled(if: EncryptedFixture.isPossible, "mounting needs root and /dev/fuse, or gocryptfs is missing"),
-  .timeLimit(.minutes(5)))
+  .mayTake(seconds: 300))
 struct SizedVolumeTests {
   /// `fill FILE` writes until there is no room; `fits` says how much the disk takes; `locked` and `unused`
   /// wait until nobody can read the volume, and until the kernel has its disk no more.

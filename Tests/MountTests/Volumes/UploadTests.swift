@@ -8,7 +8,7 @@ internal import Testing
 /// What programs have closed before the server has it.
 @Suite(
   .enabled(if: WebDAVServer.isPossible && MountedStore.isPossible, "rclone is not installed"),
-  .timeLimit(.minutes(5)))
+  .mayTake(seconds: 300))
 struct UploadTests {
   private final class Uploading: VolumeFixture {
     let run: RunFixture

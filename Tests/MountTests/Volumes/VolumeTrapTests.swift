@@ -7,7 +7,7 @@ internal import TestSupport
 internal import Testing
 
 /// The daemon dies in the middle of requests that concern volumes, and nobody notices.
-@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .mayTake(seconds: 300))
 struct VolumeTrapTests {
   /// What is sent again waits in the queue of its volume, behind others' data that is brought to the disk.
   @Test func nothingIsAppendedTwice() throws {
