@@ -106,7 +106,7 @@ package final class ConsentService: ConsentKeeper {
     let changed = { [self] in given.symmetricDifference(authorized(launch, for: user)) }
     // Whoever decides from here on finds the view, so the others need not wait for their turn.
     guard !changed().isEmpty else { return }
-    for service in changed() { apply(launch.app, user, service) }
+    apply(changed().map { (launch.app, $0) }, user)
   }
 
   /// Brings the views of all apps in line with what an administrator restricts, if that has changed or an
@@ -115,8 +115,9 @@ package final class ConsentService: ConsentKeeper {
     let hasChanged = answers.managed.hasChanged()
     let running = views.all()
     if hasChanged || isNew && answers.managed.restrictsAnything {
-      for view in running {
-        for service in view.launch.services { apply(view.launch.app, view.user, service) }
+      for (user, views) in Dictionary(grouping: running, by: \.user) {
+        let chosen = views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }
+        apply(chosen, user)
       }
     }
     return !running.isEmpty
@@ -230,7 +231,7 @@ package final class ConsentService: ConsentKeeper {
             user: user, app: app.identifier.text, by: caller, detail: service.rawValue))
         return failure
       }
-      apply(app, user, service)
+      apply([(app, service)], user)
     } catch {
       throw ControlFailure(error)
     }
@@ -247,21 +248,24 @@ package final class ConsentService: ConsentKeeper {
     }
   }
 
-  /// Brings all views of an app in line with what counts.
-  private func apply(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
-    guard service.isAboutFiles else { return }
-    // It waits for what an app reads, which may lie on a volume that does not answer.
-    turns.with(user) { applyInTurn(app, user, service) }
+  /// Brings all views of apps of a user's in line with what counts.
+  private func apply(_ chosen: [(app: InstalledApp, service: PrivacyService)], _ user: UInt32) {
+    let chosen = chosen.filter(\.service.isAboutFiles)
+    guard !chosen.isEmpty else { return }
+    // It waits for what apps read, which may lie on a volume that does not answer.
+    turns.with(user) { volume.change(chosen.compactMap { change($0.app, user, $0.service) }) }
   }
 
-  private func applyInTurn(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) {
+  private func change(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> ViewChange? {
     // Also of one whose process has ended, and whose view is still there.
     let running = views.all(of: app.identifier.text, user: user, ended: true)
-    guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else { return }
+    guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else {
+      return nil
+    }
     let (with, without) = (launch.places(with: service), [launch.place(without: service)])
     let isAllowed = answers.state(app, user, service) == .authorized
-    volume.change(
-      viewsOf: app.identifier, user: user, admitting: isAllowed ? with : without,
+    return ViewChange(
+      ofViewsOf: app.identifier, user: user, admitting: isAllowed ? with : without,
       withdrawing: isAllowed ? without : with)
   }
 

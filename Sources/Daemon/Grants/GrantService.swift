@@ -17,8 +17,8 @@ package final class GrantService: Sendable {
   /// Gives the registry; nil where there is none, unless one is to be made.
   package typealias RegistrySource = @Sendable (_ making: Bool) throws(StoreError) -> Registry?
 
-  private let store: Store
-  private let volume: Volume
+  let store: Store
+  let volume: Volume
   private let isReadOnly: Bool
   private let log: EventRecorder
   /// Is called after each change of what apps are granted; it must not wait.
@@ -64,7 +64,13 @@ package final class GrantService: Sendable {
     let done: (event: LogEntry.Event, records: [GrantRecord])
     do throws(GrantFailure) {
       let user = try self.user(request.user, caller)
-      done = try turns.with(user) { () throws(GrantFailure) in try change(as: request, for: user, caller) }
+      guard !isReadOnly else { throw .store(.mountedReadOnly) }
+      // What is looked at may lie on a volume that does not answer: whoever takes something back of the same
+      // user's does not wait for that.
+      let wanted = try self.wanted(by: request, for: user, caller)
+      done = try turns.with(user) { () throws(GrantFailure) in
+        try change(as: request, wanted, for: user)
+      }
     } catch {
       throw ControlFailure(error)
     }
@@ -73,15 +79,13 @@ package final class GrantService: Sendable {
   }
 
   private func change(
-    as request: GrantRequest, for user: UInt32, _ caller: CallerIdentity
+    as request: GrantRequest, _ wanted: GrantRecord?, for user: UInt32
   ) throws(GrantFailure) -> (event: LogEntry.Event, records: [GrantRecord]) {
-    guard !isReadOnly else { throw .store(.mountedReadOnly) }
-    switch request {
-    case .grant(let identifier, let path, let inode, let access, _):
-      try? writer.writeOwed()
-      return (.granted, [try grant(identifier, path, inode, access, for: user, caller)])
-    case .revoke(let identifier, let path, _): return (.revoked, try revoke(identifier, path, of: user))
+    if case .revoke(let identifier, let path, _) = request {
+      return (.revoked, try revoke(identifier, path, of: user))
     }
+    try? writer.writeOwed()
+    return (.granted, try wanted.map { (wanted) throws(GrantFailure) in [try put(wanted)] } ?? [])
   }
 
   private static let mostInAnswer = 100
@@ -114,44 +118,11 @@ package final class GrantService: Sendable {
     return user
   }
 
-  private func grant(
-    _ identifier: AppIdentifier, _ path: String, _ inode: UInt64?, _ access: GrantAccess?,
-    for user: UInt32, _ caller: CallerIdentity
-  ) throws(GrantFailure) -> GrantRecord {
-    let app = try installed(identifier, user)
-    let isWritable = try self.access(access, app) == .readWrite
-    let names = volume.storedPath(GrantPath.names(Array(path.utf8)))
-    if let refusal = refusalToGrant(names, to: app.identifier) {
-      throw .refused(refusal, path: path, app: app.identifier.text)
-    }
-    let chosen: ChosenObject
-    do throws(Errno) {
-      chosen = try volume.choose(
-        names, by: caller.credentials, isMember: caller.membership, writing: isWritable)
-      if let inode, inode != chosen.shownInode { throw .ESTALE }
-    } catch {
-      throw .errno(error, path: path, writing: isWritable)
-    }
-    return try put(
-      GrantRecord(
-        identifier: app.identifier, user: user, team: app.signer, path: names, isWritable: isWritable,
-        isDirectory: chosen.isDirectory, identity: chosen.identity, granted: Int64(time(nil))))
-  }
-
-  /// Which access an app gets that is granted something.
-  private func access(_ asked: GrantAccess?, _ app: InstalledApp) throws(GrantFailure) -> GrantAccess {
-    switch (try chosenFiles(of: app), asked) {
-    case (.readOnly, .readWrite): throw .onlyReads(app: app.identifier.text)
-    case (.readWrite, nil): return .readWrite
-    case (_, let asked): return asked ?? .readOnly
-    }
-  }
-
-  private func chosenFiles(of app: InstalledApp) throws(GrantFailure) -> ChosenFiles {
+  func chosenFiles(of app: InstalledApp) throws(GrantFailure) -> ChosenFiles {
     do throws(AppFailure) { return try ChosenFiles(of: app, in: store.tree) } catch { throw .app(error) }
   }
 
-  private func installed(_ identifier: AppIdentifier, _ user: UInt32) throws(GrantFailure) -> InstalledApp {
+  func installed(_ identifier: AppIdentifier, _ user: UInt32) throws(GrantFailure) -> InstalledApp {
     do throws(StoreError) {
       guard let app = try registry(false)?.app(identifier, for: user) else {
         throw StoreError.noApp(identifier: identifier.text)

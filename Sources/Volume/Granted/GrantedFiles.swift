@@ -21,6 +21,7 @@ package final class GrantedFiles: Sendable {
   let use = GrantedUse()
   /// The same on volumes that may not answer.
   private let slowUse = GrantedUse()
+  private let slowContents: LostContents
   /// How long who takes something back waits for those.
   private static let patienceNanoseconds: UInt64 = 2_000_000_000
 
@@ -33,6 +34,7 @@ package final class GrantedFiles: Sendable {
     self.scope = scope
     self.nodes = nodes
     self.kernel = kernel
+    slowContents = LostContents(kernel)
     self.files = files
     self.gate = gate
   }
@@ -82,36 +84,14 @@ package final class GrantedFiles: Sendable {
     use.waitForAll()
     let answers = slowUse.waitForAll(until: end)
     let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
-    let slow = lost.filter(mayNotAnswer)
-    kernel.forgetContents(of: lost.subtracting(slow))
-    // The kernel waits there for what is being read, and for what it has to write back.
-    let isForgotten = forgetSlowContents(of: slow, until: answers ? end : 0)
+    let slow = Dictionary(grouping: lost.filter(mayNotAnswer)) { nodes.number(of: $0)?.device ?? 0 }
+    kernel.forgetContents(of: lost.subtracting(slow.values.joined()))
+    // Other volumes than the one that does not answer take a moment.
+    let isForgotten = slowContents.forget(slow.mapValues(Set.init), until: end + Self.patienceNanoseconds / 4)
     use.endDraining()
+    slowUse.endDraining()
     use.waitForAll()
-    if answers, isForgotten {
-      _ = slowUse.waitForAll(until: monotonicNanoseconds() + Self.patienceNanoseconds)
-    }
-  }
-
-  /// The same for files on volumes that may not answer, until some time at most; false if that is over.
-  ///
-  /// What was stored in them is written whenever their volume answers.
-  private func forgetSlowContents(of nodes: Set<NodeID>, until end: UInt64) -> Bool {
-    let isDone = Condition(nodes.isEmpty)
-    let thread =
-      nodes.isEmpty
-      ? nil
-      : try? JoinableThread(name: "revoked") { [self] in
-        kernel.forgetContents(of: nodes)
-        slowUse.endDraining()
-        isDone.change { $0 = true }
-      }
-    guard let thread else {
-      slowUse.endDraining()
-      return nodes.isEmpty
-    }
-    thread.detach()
-    return isDone.wait(milliseconds: millisecondsLeft(until: end)) { $0 }
+    if answers, isForgotten { _ = slowUse.waitForAll(until: end + Self.patienceNanoseconds) }
   }
 
   /// Whether something lies on a volume that a server or a program serves, or did.
@@ -180,7 +160,8 @@ package final class GrantedFiles: Sendable {
     guard case .deny = decision else { return nil }
     let use = mayNotAnswer(file.node) ? slowUse : use
     return try use.during { () throws(Errno) in
-      if !use.isDraining || file.descriptor == nil { try decision.enforce() }
+      let isBeforeEnd = use.isDraining || slowContents.has(file.node)
+      if !isBeforeEnd || file.descriptor == nil { try decision.enforce() }
       return try file.descriptor?.use { (fd) throws(Errno) in try fd.write(bytes, at: offset) }
     }
   }

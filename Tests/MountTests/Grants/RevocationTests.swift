@@ -55,7 +55,9 @@ struct RevocationTests {
     let asking = ScopePlace("Users/Shared/a", .asks, isSubtree: false)
     let given = ScopePlace("Users/Shared/a", [.read, .write, .revocable])
     func change(_ new: ScopePlace, _ old: ScopePlace) {
-      fixture.volume.change(viewsOf: fixture.app, user: 0, admitting: [new], withdrawing: [old])
+      fixture.volume.change([
+        ViewChange(ofViewsOf: fixture.app, user: 0, admitting: [new], withdrawing: [old])
+      ])
     }
     change(asking, given)
     try use(fixture, rounds: 200, give: { change(given, asking) }) { change(asking, given) }

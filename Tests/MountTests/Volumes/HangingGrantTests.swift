@@ -63,6 +63,9 @@ struct HangingGrantTests {
   }
 
   private static let local = "LOCAL"
+  private static let come = """
+    come() { for n in $(seq 500); do [ -e "$1" ] && break; sleep 0.02; done; ls "$1" | wc -l; }
+    """
   private static let othersGrant = """
     mkdir -p $POINT/Users/Shared/mine
     timeout 10 "$INSULA" grant $APP $POINT/Users/Shared/mine --store "$POINT" >/dev/null && echo granted
@@ -71,13 +74,22 @@ struct HangingGrantTests {
 
   /// Somebody asks for a grant on a server of theirs that does not answer.
   @Test func askingForOneHoldsUpNobodyElse() throws {
-    try served.expect("volume add \(served.url) >/dev/null; mkdir $D/d; echo x >$D/d/f", "")
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; mkdir $D/d; echo x >$D/d/f; echo local >\(home)/local
+      insula grant $APP \(home)/local >/dev/null
+      """, "")
     let program = try served.program()
     kill(program, SIGSTOP)
     defer { kill(program, SIGCONT) }
     let line = """
       {"verb":"grant","grant":{"action":"grant","identifier":"\(RunFixture.identifier)",\
       "path":"Volumes/served/d/new"}}
+      """
+    // Root takes something back of the same user's.
+    let revocation = """
+      {"verb":"grant","grant":{"action":"revoke","identifier":"\(RunFixture.identifier)",\
+      "path":"Users/\(served.run.user.name)/local","user":\(served.run.user.uid)}}
       """
     let socket = try served.run.mounted.socket()
     try served.expect(
@@ -89,7 +101,11 @@ struct HangingGrantTests {
     try served.expect(
       Self.othersGrant + """
         timeout 10 "$INSULA" volume list --store "$POINT" >/dev/null && echo listed
-        """, "granted\nlisted\n", as: RunFixture.root)
+        timeout 10 /usr/bin/python3 -c 'import socket, sys
+        s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b"\\n")
+        s.recv(1); print("answered")' \(socket) '\(revocation)'
+        timeout 10 "$INSULA" grants --store "$POINT" | grep -c local || true
+        """, "granted\nlisted\nanswered\n0\n", as: RunFixture.root)
   }
 
   /// An app that has stored something through a map of a granted file, before the server stopped.
@@ -136,6 +152,71 @@ struct HangingGrantTests {
       for n in $(seq 500); do grep -aq NEW $S/mapped && break; sleep 0.02; done
       head -c 3 $S/mapped; run sh -c "cat $D/mapped" 2>&1 | grep -c -i -e 'no such' -e permi
       """, "NEW1\n")
+  }
+
+  /// What is taken back on another volume meanwhile is lost at once, whatever hangs; and no number of
+  /// revocations makes more threads wait.
+  @Test func whatHangsKeepsNothingElseWritable() throws {
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; mkdir -m 777 $S/hung $S/other
+      for f in hung/1 hung/2 hung/3 hung/4 hung/5 hung/6 hung/7 hung/8 other/b; do
+        head -c 65536 /dev/zero >$S/$f; chmod 666 $S/$f; done
+      insula grant $APP $D/hung >/dev/null
+      """, "")
+    let hung = try served.program()
+    try served.expect(
+      """
+      volume add \(served.url)/other --at other >/dev/null; insula grant $APP $V/other/b >/dev/null
+      cat >$S/map.py <<'END'
+      import mmap, os, sys, time
+      place = os.environ["HOME"] + "/Documents/"
+      def mapped(path):
+        memory = mmap.mmap(os.open(path, os.O_RDWR), 65536); memory[0] = 65; memory.flush(); return memory
+      def until(word):
+        while not os.path.exists(place + word): time.sleep(.02)
+      # Of what hangs it has nothing open, whose end would wait for that.
+      child = os.fork()
+      if child == 0:
+        other = mapped(sys.argv[2]); open(place + "child", "w").close(); until("two")
+        try: other[0:3] = b"BAD"; other.flush()
+        except OSError: os._exit(5)
+        os._exit(0)
+      hung = [mapped(sys.argv[1] + "/hung/%d" % n) for n in range(1, 9)]
+      until("child"); open(place + "one-ready", "w").close(); until("one")
+      for memory in hung: memory[0:3] = b"NEW"
+      open(place + "two-ready", "w").close()
+      isLost = os.waitpid(child, 0)[1] != 0
+      print(isLost, file=open(place + "new", "w"), flush=True); os.rename(place + "new", place + "lost")
+      time.sleep(100)
+      END
+      (run /usr/bin/python3 -c "$(cat $S/map.py)" $D $V/other/b >$S/log 2>&1 &)
+      \(Self.come)
+      come "$DATA/Documents/one-ready"
+      """, "1\n")
+    kill(hung, SIGSTOP)
+    defer { kill(hung, SIGCONT) }
+    let worker = try #require(try served.run.mounted.daemon())
+    try served.expect(
+      """
+      \(Self.come)
+      : >"$DATA/Documents/one"; come "$DATA/Documents/two-ready"
+      timeout 20 "$INSULA" revoke $APP $D/hung --store "$POINT" >/dev/null; echo $?
+      timeout 20 "$INSULA" revoke $APP $V/other/b --store "$POINT" >/dev/null; echo $?
+      : >"$DATA/Documents/two"; come "$DATA/Documents/lost"
+      cat "$DATA/Documents/lost"; head -c 3 $S/other/b | tr '\\0' 0; echo
+      for n in 1 2 3; do "$INSULA" grant $APP \(home)/Documents --store "$POINT" >/dev/null
+        timeout 20 "$INSULA" revoke $APP \(home)/Documents --store "$POINT" >/dev/null; done
+      """, "1\n0\n0\n1\nTrue\nA00\n")
+    let threads = try Program.run(["sh", "-c", "cat /proc/\(worker)/task/*/comm | grep -c revoked"])
+    #expect(threads.output == "1\n")
+    kill(hung, SIGCONT)
+    // What was stored before it was taken back is not lost.
+    try served.expect(
+      """
+      all() { cat $S/hung/* | grep -ao NEW | wc -l; }
+      for n in $(seq 500); do [ $(all) = 8 ] && break; sleep 0.02; done; all
+      """, "8\n")
   }
 
   /// A worker whose threads wait for what only the next one can answer.
