@@ -151,15 +151,18 @@ package final class MountHelper: Sendable {
   /// Waits until a server has what programs have closed, for so long at most; else what it does not have, in
   /// words.
   package static func awaitUploads(of life: SharedFD, seconds: UInt8) -> String? {
-    let bytes = try? life.use { (life) throws(Errno) -> [UInt8]? in
-      _ = try LocalSocket.send([2, seconds], to: life)
-      guard try life.waitUntilReadable(milliseconds: Int32(seconds) * 1000 + 5000) else { throw .ETIMEDOUT }
-      return try LocalSocket.receive(from: life, limit: EngineReport.mostBytes, takesDescriptor: false)?.bytes
+    do throws(Errno) {
+      let report = try life.use { (life) throws(Errno) -> EngineReport? in
+        _ = try LocalSocket.send([2, seconds], to: life)
+        guard try life.waitUntilReadable(milliseconds: Int32(seconds) * 1000 + 5000) else { throw .ETIMEDOUT }
+        let answer = try LocalSocket.receive(
+          from: life, limit: EngineReport.mostBytes, takesDescriptor: false)
+        return answer.flatMap { EngineReport($0.bytes) }
+      }
+      return report?.error == Errno.EAGAIN.code ? report?.reason : nil
+    } catch {
+      return error == .ETIMEDOUT ? "it can't be told whether all files are uploaded" : nil
     }
-    guard let report = (bytes ?? nil).flatMap({ EngineReport($0) }), report.error == Errno.EAGAIN.code else {
-      return nil
-    }
-    return report.reason
   }
 
   /// Why a program has ended that served a filesystem.

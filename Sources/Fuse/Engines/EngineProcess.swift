@@ -180,11 +180,11 @@ final class EngineProcess {
   /// The one that has ended has left another one in its place, as programs do that go to the background;
   /// else its status.
   ///
-  /// `other` is a process of ours that is none of the program's.
-  func follow(besides other: Int32? = nil) throws(Errno) -> Int32? {
+  /// `others` are processes of ours that are none of the program's.
+  func follow(besides others: [Int32] = []) throws(Errno) -> Int32? {
     var status: Int32 = 0
     try retrying { waitpid(pid, &status, 0) }
-    guard clx_exit_status(status) == 0, let next = Self.children().first(where: { $0 != other })
+    guard clx_exit_status(status) == 0, let next = Self.children().first(where: { !others.contains($0) })
     else { return status }
     ended = SharedFD(try ProcessID.open(next))
     pid = next

@@ -16,6 +16,7 @@ final class EngineRun {
   /// By which its mounts are decided about.
   private let mounts: InterceptedMounts
   private var output = EngineOutput()
+  private let uploads: UploadCount?
   private var root: SharedFD?
   /// It mounts once.
   private var hasMounted = false
@@ -30,6 +31,7 @@ final class EngineRun {
   ) throws(Errno) {
     (self.program, self.user, self.place, self.isSystem) = (program, user, place, isSystem)
     self.daemon = daemon
+    uploads = program.uploads.map { UploadCount($0, for: user) }
     let ends = try Pairs.messages()
     let mine = OwnedFD(owning: ends.mine.raw)
     do {
@@ -60,7 +62,8 @@ final class EngineRun {
     while true {
       let events = wait(milliseconds: 50, besides: probe?.ended)
       if events.contains(.daemon) { throw failure(.ECONNABORTED, "nobody waits for it any more") }
-      if events.contains(.ended), let status = (try? process.follow(besides: probe?.pid)) ?? nil {
+      let others = probe.map { [$0.pid] } ?? []
+      if events.contains(.ended), let status = (try? process.follow(besides: others)) ?? nil {
         // It had said something, or has not been able to.
         output.read(process.words)
         let code = clx_exit_status(status)
@@ -221,7 +224,8 @@ final class EngineRun {
     // Until when the daemon waits for uploads.
     var asked: UInt64?
     while true {
-      let events = wait(milliseconds: asked == nil ? -1 : 100, besides: nil)
+      let events = wait(
+        milliseconds: asked == nil ? -1 : 100, besides: asked == nil ? nil : uploads?.answer)
       if let end = asked, tellOfUploads(until: end) { asked = nil }
       if events.contains(.ended), hasEnded() {
         output.read(process.words)
@@ -231,7 +235,9 @@ final class EngineRun {
       if events.contains(.daemon) {
         let word = (try? LocalSocket.receive(from: daemon, limit: 2, takesDescriptor: false)) ?? nil
         if let bytes = word?.bytes, bytes.count == 2 {
-          asked = monotonicNanoseconds() + UInt64(bytes[1]) * 1_000_000_000
+          // Counting takes a moment.
+          uploads?.startOver()
+          asked = monotonicNanoseconds() + UInt64(max(1, bytes[1])) * 1_000_000_000
           continue
         }
         if word?.bytes == MountHelper.endIfOwing, !owesAnswers { continue }
@@ -247,37 +253,41 @@ final class EngineRun {
   /// For how long a program goes on with them that is to end.
   private static let uploadSeconds: UInt64 = 60
 
-  private var pending: Int {
-    guard let cache = program.uploads else { return 0 }
-    let count = try? ThreadIdentity.with(uid: user.uid, gid: user.gid, lasting: false) { () throws(Errno) in
-      cache.pending
-    }
-    return count ?? 0
-  }
-
   /// Says how many files are not uploaded, if it is time to.
   private func tellOfUploads(until end: UInt64) -> Bool {
-    let count = pending
+    let count = uploads.map { $0.look() } ?? 0
     guard count == 0 || monotonicNanoseconds() >= end else { return false }
-    let files = count == 1 ? "1 file is" : "\(count) files are"
+    let files =
+      switch count {
+      case 1: "1 file is"
+      case let count?: "\(count) files are"
+      case nil: "it can't be told how many files are"
+      }
     let what = "\(files) not uploaded yet, and kept in \(program.uploads?.path ?? "")"
     let report = count == 0 ? EngineReport() : EngineReport(.EAGAIN, what)
     _ = try? LocalSocket.send(report.bytes[...], to: daemon)
+    uploads?.startOver()
     return true
   }
 
   /// As the program ends with its mount, whatever it has to bring away.
   private func awaitUploads() {
+    guard let uploads else { return }
+    uploads.startOver()
     let end = monotonicNanoseconds() + Self.uploadSeconds * 1_000_000_000
-    while pending > 0, monotonicNanoseconds() < end {
+    while uploads.look() != 0, monotonicNanoseconds() < end {
       output.read(process.words)
-      guard (try? process.hasEnded(milliseconds: 200)) == false else { return }
+      guard (try? process.hasEnded(milliseconds: 20)) == false else { return }
     }
   }
 
   /// Whether nobody serves it any more.
   private func hasEnded() -> Bool {
-    do throws(Errno) { return try process.follow() != nil } catch { return true }
+    do throws(Errno) {
+      return try process.follow(besides: uploads?.processes ?? []) != nil
+    } catch {
+      return true
+    }
   }
 
   private struct Events: OptionSet {

@@ -38,16 +38,20 @@ struct UploadCache: Equatable {
 
   /// How many files have changes that the server does not have yet.
   ///
-  /// rclone keeps a file of JSON about each, which says so from the first change on.
-  var pending: Int {
+  /// rclone keeps a file of JSON about each, which says so from the first change on. EOVERFLOW if there are
+  /// more than rclone would have.
+  func pending() throws(Errno) -> Int {
     var directories = [path + "/vfsMeta"]
-    var count = 0
+    var (count, left) = (0, Self.mostEntries)
     while let directory = directories.popLast() {
-      for (name, type) in (try? Self.entries(of: directory)) ?? [] {
+      let entries: [(name: [UInt8], type: UInt8)]
+      do throws(Errno) { entries = try Self.entries(of: directory, atMost: left) } catch .ENOENT { continue }
+      left -= entries.count
+      for (name, type) in entries {
         let path = "\(directory)/\(String(decoding: name, as: UTF8.self))"
         if type == UInt8(S_IFDIR >> 12) {
           directories.append(path)
-        } else if (try? Self.isDirty(path)) == true {
+        } else if type == UInt8(S_IFREG >> 12), (try? Self.isDirty(path)) == true {
           count += 1
         }
       }
@@ -55,13 +59,17 @@ struct UploadCache: Equatable {
     return count
   }
 
-  private static func entries(of path: String) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
+  private static let mostEntries = 200_000
+
+  private static func entries(
+    of path: String, atMost limit: Int
+  ) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
     let directory = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
-    return try directory.fd.entries()
+    return try directory.fd.entries(atMost: limit)
   }
 
   private static func isDirty(_ path: String) throws(Errno) -> Bool {
-    let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK)
+    let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
     let text = String(decoding: try file.fd.readToEnd(limit: 1 << 20), as: UTF8.self)
     return text.includes("\"Dirty\": true")
   }

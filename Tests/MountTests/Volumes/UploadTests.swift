@@ -78,4 +78,26 @@ struct UploadTests {
     #expect(unmounted.status == 0, "\(unmounted)")
     #expect(try Program.run(["cat", uploading.server.directory + "/c"]).output == "c\n")
   }
+
+  /// What a user puts beside rclone's own files takes as long to look through as they like: the program is
+  /// ended all the same, and with it what keeps others from being served.
+  @Test func whatIsInTheCacheKeepsNoProgram() throws {
+    let uploading = try Uploading()
+    try uploading.expect(
+      """
+      M=$(echo $R/.cache/insula/uploads-*/vfsMeta); mkdir -p "$M/x"; cd "$M/x"; head -c 1000000 /dev/zero >a
+      /usr/bin/python3 -c 'import os
+      for n in range(30000): os.link("a", str(n))'
+      volume eject dav 2>&1 | grep -c "told how many files are not uploaded yet"
+      pgrep -u $(id -u) -c rclone
+      """, "1\n1\n")
+    uploading.server.stop()
+    try uploading.expect(
+      """
+      (timeout 60 stat $D/new >/dev/null 2>&1; : >$R/over) & sleep 1; kill -STOP $(pgrep -u $(id -u) rclone)
+      timeout 20 "$INSULA" volume eject dav --force --store "$POINT" >/dev/null 2>&1; echo $?
+      for n in $(seq 250); do pgrep -u $(id -u) rclone >/dev/null || break; sleep 0.02; done
+      pgrep -u $(id -u) rclone; until_there $R/over
+      """, "0\n")
+  }
 }
