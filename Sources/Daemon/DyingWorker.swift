@@ -24,23 +24,23 @@ struct DyingWorker {
     return clx_term_signal(status) > 0 ? status : nil
   }
 
-  /// Whether all of them tell the kernel that a file has changed; nil if that can't be seen.
+  /// Whether all of them tell the kernel that a file has changed; false if that can't be seen.
   ///
   /// There they wait for reads and writes of that file, which the next worker has to answer: no other process
   /// can, and they do nothing else any more.
-  var onlyNotifies: Bool? {
+  var onlyNotifies: Bool {
     let path = "/proc/\(process)/task"
     guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
       let entries = try? directory.fd.entries()
-    else { return nil }
+    else { return false }
     var isOne = false
     for entry in entries {
       let thread = String(decoding: entry.name, as: UTF8.self)
       // It may end meanwhile, as the first one has.
       let state = ProcessID.field("State", of: "\(process)/task/\(thread)")?.utf8.first
       guard state == UInt8(ascii: "D") || state == UInt8(ascii: "R") else { continue }
-      guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256) else { return nil }
-      guard Self.isNotification(call) else { return false }
+      guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256), Self.isNotification(call)
+      else { return false }
       isOne = true
     }
     return isOne

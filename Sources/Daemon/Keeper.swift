@@ -167,7 +167,7 @@ struct Keeper {
       let signal = wait(for: signals, &info)
       if signal < 0, let dying = DyingWorker(worker) {
         stuck += 1
-        if let status = self.status(of: dying, second: stuck) {
+        if let status = self.status(of: dying) {
           left.append(worker)
           return status
         }
@@ -202,12 +202,11 @@ struct Keeper {
     return sigtimedwait(&signals, &info, &pause)
   }
 
-  /// How a worker was killed that has not ended after so many seconds, if the next one is to begin already.
+  /// How a worker was killed that has not ended, if the next one is to begin already.
   ///
   /// One that ends by itself may have lost the lease, and none follows it.
-  private func status(of worker: DyingWorker, second: Int) -> Int32? {
-    guard kept.isServing, let status = worker.killed else { return nil }
-    guard worker.onlyNotifies ?? (second > 2 * Self.secondsForOwing) else { return nil }
+  private func status(of worker: DyingWorker) -> Int32? {
+    guard kept.isServing, let status = worker.killed, worker.onlyNotifies else { return nil }
     DaemonLog.write("the worker that was ended waits for the next one")
     return status
   }
@@ -248,7 +247,7 @@ struct Keeper {
       pause(milliseconds: 5)
       waited += 5
       guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
-      if let killed = self.status(of: dying, second: waited / 1000) {
+      if let killed = self.status(of: dying) {
         left.append(worker)
         status = killed
         break

@@ -305,7 +305,8 @@ final class VolumeService: Sendable {
     }
     volume.detach(attached.record.id)
     engines.forget(attached.record.id)
-    if attached.record.isEncrypted { forgetContents(onDevice: attached.device) }
+    // Those who look after other volumes' ends do not wait for that.
+    if attached.record.isEncrypted { volume.forgetContents(onDevice: attached.device, milliseconds: 0) }
     awaitAll()
     letGo()
   }
