@@ -34,7 +34,7 @@ package final class GrantedFiles: Sendable {
     self.scope = scope
     self.nodes = nodes
     self.kernel = kernel
-    slowContents = LostContents(kernel)
+    slowContents = LostContents(kernel, nodes)
     self.files = files
     self.gate = gate
   }
@@ -84,10 +84,10 @@ package final class GrantedFiles: Sendable {
     use.waitForAll()
     let answers = slowUse.waitForAll(until: end)
     let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
-    let slow = Dictionary(grouping: lost.filter(mayNotAnswer)) { nodes.number(of: $0)?.device ?? 0 }
-    kernel.forgetContents(of: lost.subtracting(slow.values.joined()))
+    let slow = lost.filter(mayNotAnswer)
+    kernel.forgetContents(of: lost.subtracting(slow))
     // Other volumes than the one that does not answer take a moment.
-    let isForgotten = slowContents.forget(slow.mapValues(Set.init), until: end + Self.patienceNanoseconds / 4)
+    let isForgotten = slowContents.forget(slow, until: end + Self.patienceNanoseconds / 4)
     use.endDraining()
     slowUse.endDraining()
     use.waitForAll()

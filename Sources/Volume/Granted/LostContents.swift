@@ -9,50 +9,62 @@ internal import LinuxIO
 /// It waits there for what is being read, and for what it has to write back. So each volume has a thread, and
 /// never more than one: what is taken back on one is never in the queue behind another.
 final class LostContents: Sendable {
+  private struct Pending {
+    /// What is not forgotten yet, and may still be written.
+    var files: Set<NodeID> = []
+    /// The devices of volumes that have a thread.
+    var threads: Set<UInt32> = []
+  }
+  private let pending = Condition(Pending())
   private let kernel: KernelLink
-  /// What is not forgotten yet, by its volume's device; there is a thread for each of those.
-  private let pending = Condition<[UInt32: Set<NodeID>]>([:])
+  private let nodes: NodeTable
 
-  init(_ kernel: KernelLink) { self.kernel = kernel }
+  init(_ kernel: KernelLink, _ nodes: NodeTable) { (self.kernel, self.nodes) = (kernel, nodes) }
 
   /// Whether what was stored in a file may still be written.
-  func has(_ node: NodeID) -> Bool { pending.withLock { $0.values.contains { $0.contains(node) } } }
+  func has(_ file: NodeID) -> Bool { pending.withLock { $0.files.contains(file) } }
 
   /// Has the kernel write back and forget the contents of files, and waits for that until some time at most;
   /// false if that is over.
   ///
   /// What was waited for before is not waited for again.
-  func forget(_ files: [UInt32: Set<NodeID>], until end: UInt64) -> Bool {
+  func forget(_ files: Set<NodeID>, until end: UInt64) -> Bool {
     let new = pending.withLock { pending in
-      let known = pending
-      pending.merge(files) { $0.union($1) }
-      return files.map { (device: $0, isFirst: known[$0] == nil, files: $1.subtracting(known[$0] ?? [])) }
+      let new = files.subtracting(pending.files)
+      pending.files.formUnion(new)
+      return new
     }
-    for volume in new where volume.isFirst { begin(volume.device) }
-    return pending.wait(milliseconds: millisecondsLeft(until: end)) { pending in
-      new.allSatisfy { pending[$0.device]?.isDisjoint(with: $0.files) ?? true }
-    }
+    for file in new { begin(device(of: file)) }
+    return pending.wait(milliseconds: millisecondsLeft(until: end)) { $0.files.isDisjoint(with: new) }
   }
 
   private func begin(_ device: UInt32) {
-    let thread = try? JoinableThread(name: "revoked") { [self] in forgetAll(device) }
+    guard pending.withLock({ $0.threads.insert(device).inserted }) else { return }
+    let thread = try? JoinableThread(name: "revoked") { [self] in forgetAll(on: device) }
     // Without a thread the caller waits, rather than leave contents to those who have lost them.
-    if let thread { thread.detach() } else { forgetAll(device) }
+    if let thread { thread.detach() } else { forgetAll(on: device) }
   }
 
-  private func forgetAll(_ device: UInt32) {
-    while let file = next(device) {
-      kernel.forgetContents(of: [file])
-      pending.change { _ = $0[device]?.remove(file) }
+  private func forgetAll(on device: UInt32) {
+    while let files = next(on: device) {
+      for file in files {
+        kernel.forgetContents(of: [file])
+        pending.withLock { _ = $0.files.remove(file) }
+      }
+      pending.wake()
     }
   }
 
-  /// Nil, and no thread any more, if there is none.
-  private func next(_ device: UInt32) -> NodeID? {
+  /// Nil, and no thread any more, if there is nothing.
+  private func next(on device: UInt32) -> Set<NodeID>? {
     pending.withLock { pending in
-      if let file = pending[device]?.first { return file }
-      pending[device] = nil
+      // Whatever the kernel has left alone meanwhile has no device any more.
+      let files = pending.files.filter { [device, 0].contains(self.device(of: $0)) }
+      if !files.isEmpty { return files }
+      pending.threads.remove(device)
       return nil
     }
   }
+
+  private func device(of file: NodeID) -> UInt32 { nodes.number(of: file)?.device ?? 0 }
 }
