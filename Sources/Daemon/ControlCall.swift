@@ -60,8 +60,10 @@ package enum ControlQueue: Sendable {
   case changes
   /// What is thrown away, which takes its time.
   case purges
-  /// What apps are granted, and what is taken back.
+  /// What apps are granted, which may lie on a volume that does not answer.
   case grants
+  /// What is taken back of apps, and what people decide about them.
+  case decisions
   /// Apps that are to run.
   case launches
   /// Documents that apps are told of.

@@ -16,7 +16,7 @@ extension ConsentService {
         ControlReply { () throws(ControlFailure) in .consents(try self.list(identifier, user, call.caller)) }
       }
     case .decide(let identifier, let service, let decision, let user):
-      return .job(.grants) { _ in
+      return .job(.decisions) { _ in
         ControlReply { () throws(ControlFailure) in
           .consents(try self.decide(decision, identifier, service, for: user, call.caller))
         }
@@ -131,7 +131,7 @@ extension ConsentService {
       return .refusal("only an agent that was given something to ask can answer", .ESRCH)
     }
     if agent.isReader { return .reply(take(answer, toReading: number, from: agent)) }
-    return .job(.grants) { _ in
+    return .job(.decisions) { _ in
       ControlReply { () throws(ControlFailure) in try self.take(answer, to: number, from: agent.number, call)
       }
     }

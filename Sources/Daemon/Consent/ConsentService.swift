@@ -116,7 +116,13 @@ package final class ConsentService: ConsentKeeper {
     let running = views.all()
     if hasChanged || isNew && answers.managed.restrictsAnything {
       for (user, views) in Dictionary(grouping: running, by: \.user) {
-        let chosen = views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }
+        // One for all views of an app.
+        var known: Set<String> = []
+        let chosen = views.flatMap { view in
+          view.launch.services.filter {
+            known.insert("\(view.launch.app.identifier.text) \($0.rawValue)").inserted
+          }.map { (view.launch.app, $0) }
+        }
         apply(chosen, user)
       }
     }

@@ -21,6 +21,10 @@ package enum GrantRequest: Equatable, Sendable {
   /// Take back what is at a path, or all, from an app, or from all that a user has.
   case revoke(AppIdentifier?, path: String?, user: UInt32?)
 
+  var isRevocation: Bool {
+    if case .revoke = self { true } else { false }
+  }
+
   var user: UInt32? {
     switch self {
     case .grant(_, _, _, _, let user), .revoke(_, _, let user): user

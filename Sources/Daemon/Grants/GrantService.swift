@@ -158,8 +158,10 @@ package final class GrantService: Sendable {
       throw .errno(error, path: record.text, writing: record.isWritable)
     }
     do throws(GrantFailure) {
-      // If it was removed meanwhile, whoever did that knew nothing of this.
-      _ = try installed(record.identifier, record.user)
+      // If it was removed meanwhile, whoever did that knew nothing of this; nor is it for a namesake.
+      guard try installed(record.identifier, record.user).signer == record.team else {
+        throw .store(.noApp(identifier: record.identifier.text))
+      }
     } catch {
       try takeBack([noted])
       throw error

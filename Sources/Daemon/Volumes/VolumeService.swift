@@ -53,6 +53,8 @@ final class VolumeService: Sendable {
     var failures: [Int64: Failure] = [:]
     /// Those that are being mounted.
     var underWay: Set<Int64> = []
+    /// Of those somebody waits for what is not uploaded yet.
+    var asked: Set<Int64> = []
     /// When a user's lookup has waited in vain.
     var hurries: [UInt32: UInt64] = [:]
   }
@@ -336,11 +338,16 @@ final class VolumeService: Sendable {
   /// this waits.
   func notUploaded(on attached: AttachedVolume, after seconds: UInt8) -> String? {
     guard attached.engine.uploadsLater, let life = attached.engine.life else { return nil }
+    let (id, name) = (attached.record.id, String(decoding: attached.record.name, as: UTF8.self).sanitized)
+    // Nothing tells the answers to two apart.
+    guard state.withLock({ $0.asked.insert(id).inserted }) else {
+      return "\(name): another command waits until all files are uploaded"
+    }
+    defer { state.withLock { _ = $0.asked.remove(id) } }
     watch.remove(attached)
     defer { watch.add(attached) }
     return MountHelper.awaitUploads(of: life, seconds: seconds).map { words in
-      let name = String(decoding: attached.record.name, as: UTF8.self)
-      return "\(name.sanitized): \(words.sanitized) until the volume is there again"
+      "\(name): \(words.sanitized) until the volume is there again"
     }
   }
 

@@ -55,10 +55,12 @@ final class UploadCount {
     guard let ends = try? pipe() else { return }
     let child = clx_fork()
     if child == 0 {
+      // It may outlive us, and with it nothing that others wait for the end of.
+      guard dup2(ends.write.fd.raw, 3) == 3, clx_close_range(4, UInt32.max, 0) == 0 else { _exit(1) }
       let count = try? ThreadIdentity.with(uid: user.uid, gid: user.gid, lasting: false) {
         () throws(Errno) in try cache.pending()
       }
-      if let count { try? ends.write.fd.writeAll(String(count).utf8) }
+      if let count { try? FD(3).writeAll(String(count).utf8) }
       _exit(0)
     }
     guard child > 0 else { return }

@@ -86,8 +86,10 @@ package final class GrantedFiles: Sendable {
     let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
     let slow = lost.filter(mayNotAnswer)
     kernel.forgetContents(of: lost.subtracting(slow))
-    // Other volumes than the one that does not answer take a moment.
-    let isForgotten = slowContents.forget(slow, until: end + Self.patienceNanoseconds / 4)
+    // Other volumes than the one that does not answer take a moment, whenever it is this view's turn.
+    let moment = max(
+      end + Self.patienceNanoseconds / 4, monotonicNanoseconds() + Self.patienceNanoseconds / 20)
+    let isForgotten = slowContents.forget(slow, until: moment)
     use.endDraining()
     slowUse.endDraining()
     use.waitForAll()

@@ -6,8 +6,8 @@ internal import LinuxIO
 
 /// What the kernel keeps of files that were taken back, on volumes that may not answer.
 ///
-/// It waits there for what is being read, and for what it has to write back. So each volume has a thread, and
-/// never more than one: what is taken back on one is never in the queue behind another.
+/// It waits there for what is being read, and for what it has to write back. So each volume has a thread for
+/// each view, and never more than one: what is taken back on one is never in the queue behind another.
 final class LostContents: Sendable {
   private struct Pending {
     /// What is not forgotten yet, and may still be written.

@@ -76,8 +76,8 @@ struct HangingGrantTests {
   @Test func askingForOneHoldsUpNobodyElse() throws {
     try served.expect(
       """
-      volume add \(served.url) >/dev/null; mkdir $D/d; echo x >$D/d/f; echo local >\(home)/local
-      insula grant $APP \(home)/local >/dev/null
+      volume add \(served.url) >/dev/null; mkdir $D/d; echo x >$D/d/f
+      for f in local second; do echo $f >\(home)/$f; insula grant $APP \(home)/$f >/dev/null; done
       """, "")
     let program = try served.program()
     kill(program, SIGSTOP)
@@ -106,6 +106,9 @@ struct HangingGrantTests {
         s.recv(1); print("answered")' \(socket) '\(revocation)'
         timeout 10 "$INSULA" grants --store "$POINT" | grep -c local || true
         """, "granted\nlisted\nanswered\n0\n", as: RunFixture.root)
+    // And so does the user.
+    try served.expect(
+      "timeout 10 \"$INSULA\" revoke $APP \(home)/second --store \"$POINT\" >/dev/null; echo $?", "0\n")
   }
 
   /// An app that has stored something through a map of a granted file, before the server stopped.
