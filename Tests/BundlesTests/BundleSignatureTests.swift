@@ -74,8 +74,6 @@ internal import Testing
   }
 
   /// Larger than anybody could read: it is known by its size.
-  ///
-  /// Beside all other tests it may wait a while for its turn.
   @Test(.mayTake(seconds: 600))
   func executableOfHolesIsNotReadToItsEnd() throws {
     let bundle = try SignedTestBundle(hasPlugIns: false)

@@ -11,15 +11,8 @@ internal import Volume
 // What is to be granted is looked at before anything is noted.
 
 extension GrantService {
-  /// What somebody asks to have granted, as it is found now; nil if they take something back.
+  /// What is to be granted, as it is found now.
   func wanted(
-    by request: GrantRequest, for user: UInt32, _ caller: CallerIdentity
-  ) throws(GrantFailure) -> GrantRecord? {
-    guard case .grant(let identifier, let path, let inode, let access, _) = request else { return nil }
-    return try wanted(identifier, path, inode, access, for: user, caller)
-  }
-
-  private func wanted(
     _ identifier: AppIdentifier, _ path: String, _ inode: UInt64?, _ access: GrantAccess?,
     for user: UInt32, _ caller: CallerIdentity
   ) throws(GrantFailure) -> GrantRecord {

@@ -65,27 +65,25 @@ package final class GrantService: Sendable {
     do throws(GrantFailure) {
       let user = try self.user(request.user, caller)
       guard !isReadOnly else { throw .store(.mountedReadOnly) }
-      // What is looked at may lie on a volume that does not answer: whoever takes something back of the same
-      // user's does not wait for that.
-      let wanted = try self.wanted(by: request, for: user, caller)
-      done = try turns.with(user) { () throws(GrantFailure) in
-        try change(as: request, wanted, for: user)
+      switch request {
+      case .grant(let identifier, let path, let inode, let access, _):
+        // What is looked at may lie on a volume that does not answer: whoever takes something back of the
+        // same user's does not wait for that.
+        let wanted = try wanted(identifier, path, inode, access, for: user, caller)
+        done = try turns.with(user) { () throws(GrantFailure) in
+          try? writer.writeOwed()
+          return (.granted, [try put(wanted)])
+        }
+      case .revoke(let identifier, let path, _):
+        done = try turns.with(user) { () throws(GrantFailure) in
+          (.revoked, try revoke(identifier, path, of: user))
+        }
       }
     } catch {
       throw ControlFailure(error)
     }
     note(done.event, done.records, by: caller.uid)
     return done.records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
-  }
-
-  private func change(
-    as request: GrantRequest, _ wanted: GrantRecord?, for user: UInt32
-  ) throws(GrantFailure) -> (event: LogEntry.Event, records: [GrantRecord]) {
-    if case .revoke(let identifier, let path, _) = request {
-      return (.revoked, try revoke(identifier, path, of: user))
-    }
-    try? writer.writeOwed()
-    return (.granted, try wanted.map { (wanted) throws(GrantFailure) in [try put(wanted)] } ?? [])
   }
 
   private static let mostInAnswer = 100
