@@ -78,13 +78,12 @@ package enum SignalThread {
       while true {
         var set = DaemonProcess.endingSignals
         sigaddset(&set, DaemonProcess.parentSignal)
-        var minute = timespec(tv_sec: 60, tv_nsec: 0)
-        switch sigtimedwait(&set, nil, &minute) {
+        switch waitForSignal(of: set, milliseconds: 60_000)?.number {
         case DaemonProcess.parentSignal: orphaned()
-        case 1...:
+        case .some:
           times += 1
           action(times)
-        default: everyMinute()
+        case nil: everyMinute()
         }
       }
     }

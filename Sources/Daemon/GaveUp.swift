@@ -27,7 +27,7 @@ package struct GaveUp: Sendable {
     guard let file = try? state.open(Self.fileName, O_RDONLY | O_NOFOLLOW),
       let status = try? file.fd.status(), status.isRegular, let text = try? file.fd.readToEnd(limit: 4096)
     else { return nil }
-    time = Int64(status.st_mtim.tv_sec)
+    time = status.modifiedNanoseconds / 1_000_000_000
     // A full disk has taken the name and nothing else.
     let words = String(decoding: text, as: UTF8.self)
     reason = words.isEmpty ? "the process that serves has died again and again" : words

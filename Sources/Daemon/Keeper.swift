@@ -22,7 +22,8 @@ internal import LinuxIO
 //  7. A worker ends when its last thread does. What those wait for is ended if it is a volume's program; if
 //     it is an answer of the next worker's, that begins at once (`DyingWorker`).
 //  8. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
-//     an upgrade is a death of the worker like others (`NextProgram`).
+//     an upgrade is a death of the worker like others (`NextProgram`). A worker that has not ended by then
+//     would keep the descriptors that were: first it ends, served by the same program.
 
 /// Watches the process that serves, and replaces it when it dies.
 struct Keeper {
@@ -43,6 +44,8 @@ struct Keeper {
   private static let secondsForOwing = 4
   /// A minute's.
   private static let mostFailures = 300
+  /// Whoever has workers wait again and again does not have them ended for ever.
+  private static let mostPostponed = 3
 
   /// Whether this kernel sends again what a dead worker had not answered.
   static var isPossible: Bool { KernelRelease.own >= KernelRelease(6, 9) }
@@ -67,9 +70,7 @@ struct Keeper {
     let victim = MemoryVictim()
     var deaths: [UInt64] = []
     var failures = 0
-    var asked: Int32?
-    // Killed, and not ended yet.
-    var left: [Int32] = []
+    var owed = Owed()
     while true {
       let worker = clx_fork_sharing_descriptors()
       if worker == 0 {
@@ -92,11 +93,13 @@ struct Keeper {
       }
       failures = 0
       victim.waits()
-      let ended = watch(worker, &asked, &left, victim)
+      let ended = watch(worker, &owed, victim)
       // A worker that dies may not have done what it was asked. So the next one is asked again, by this
       // process or by what it becomes: either finds the signal waiting.
-      if let signal = asked.take() { kill(getpid(), signal) }
+      if let signal = owed.signal.take() { kill(getpid(), signal) }
       guard let status = ended else {
+        // It waits for the next worker, which begins at once.
+        if owed.upgrade { continue }
         becomeNext(victim)
         // It could not be started, so this one goes on.
         continue
@@ -142,19 +145,25 @@ struct Keeper {
     guard milliseconds > 0 else { return }
     var none = sigset_t()
     sigemptyset(&none)
-    var time = timespec(tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
-    sigtimedwait(&none, nil, &time)
+    _ = waitForSignal(of: none, milliseconds: milliseconds)
   }
 
   // MARK: While a worker serves
 
+  /// What is to be done besides waiting for the worker.
+  private struct Owed {
+    /// The signal that asks to end, if one has come.
+    var signal: Int32?
+    /// Workers that were killed and have not ended yet.
+    var dying: [Int32] = []
+    /// Whether the installed program takes over when those have ended, and how often that was so.
+    var upgrade = false
+    var postponed = 0
+  }
+
   /// Waits for the end of a worker, and passes on to it what asks us to end; nil if it was ended for another
   /// program.
-  ///
-  /// `asked` becomes the signal that asks to end, if one comes.
-  private func watch(
-    _ worker: Int32, _ asked: inout Int32?, _ left: inout [Int32], _ victim: MemoryVictim
-  ) -> Int32? {
+  private func watch(_ worker: Int32, _ owed: inout Owed, _ victim: MemoryVictim) -> Int32? {
     var signals = DaemonProcess.endingSignals
     sigaddset(&signals, SIGCHLD)
     sigaddset(&signals, Self.restartSignal)
@@ -162,24 +171,35 @@ struct Keeper {
     while true {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
-      left.removeAll { waitpid($0, nil, WNOHANG) != 0 }
-      var info = siginfo_t()
-      let signal = wait(for: signals, &info)
-      if signal < 0, let dying = DyingWorker(worker) {
+      owed.dying.removeAll { waitpid($0, nil, WNOHANG) != 0 }
+      if owed.upgrade, owed.dying.isEmpty {
+        owed.upgrade = false
+        kill(getpid(), Self.restartSignal)
+      }
+      // Only for a while: nobody is told of what keeps a killed worker from ending.
+      let signal = waitForSignal(of: signals, milliseconds: kept.volumes.isEmpty ? 5000 : 1000)
+      if signal == nil, let dying = DyingWorker(worker) {
         stuck += 1
         if let status = self.status(of: dying) {
-          left.append(worker)
+          owed.dying.append(worker)
           return status
         }
         endEngines(second: stuck)
+      } else if signal == nil, owed.upgrade {
+        endEngines(all: false)
       }
-      if signal == SIGCHLD, kept.isServing, helper.hasEnded { reviveHelper(victim) }
-      if signal == Self.restartSignal {
-        if kept.isServing, rehearse() { return end(worker, &left) }
-      } else if signal > 0, signal != SIGCHLD {
-        asked = signal
+      switch signal?.number {
+      case SIGCHLD:
+        if kept.isServing, helper.hasEnded { reviveHelper(victim) }
+      case Self.restartSignal:
+        guard kept.isServing, rehearse() else { continue }
+        if owed.dying.isEmpty { return end(worker, &owed) }
+        postponeUpgrade(&owed)
+      case let other?:
+        owed.signal = other
         // A terminal sends its signals to the worker as well.
-        if info.si_code <= 0 { kill(worker, signal) }
+        if signal?.isFromProcess == true { kill(worker, other) }
+      case nil: break
       }
     }
   }
@@ -193,13 +213,6 @@ struct Keeper {
     do throws(Errno) { try replaceHelper() } catch {
       DaemonLog.write("it can't be started: \(error.message); mount the tree again for volumes")
     }
-  }
-
-  /// Waits for a signal, but only for a while: nobody is told of what keeps a killed worker from ending.
-  private func wait(for signals: sigset_t, _ info: inout siginfo_t) -> Int32 {
-    var signals = signals
-    var pause = timespec(tv_sec: kept.volumes.isEmpty ? 5 : 1, tv_nsec: 0)
-    return sigtimedwait(&signals, &info, &pause)
   }
 
   /// How a worker was killed that has not ended, if the next one is to begin already.
@@ -227,7 +240,13 @@ struct Keeper {
         "a volume does not answer and keeps the worker from ending; ending what serves "
           + (all ? "volumes" : "it"))
     }
-    for (_, life) in volumes { MountHelper.end(life, all ? MountHelper.end : MountHelper.endIfOwing) }
+    endEngines(all: all)
+  }
+
+  private func endEngines(all: Bool) {
+    for (_, life) in kept.volumes {
+      MountHelper.end(life, all ? MountHelper.end : MountHelper.endIfOwing)
+    }
   }
 
   /// Whether the installed program can go on from here.
@@ -238,8 +257,18 @@ struct Keeper {
     return false
   }
 
+  /// Another program would begin with a copy of the descriptors that dying workers share with us: those would
+  /// hold what it closes, and no lock of the store would be free.
+  private func postponeUpgrade(_ owed: inout Owed) {
+    DaemonLog.write("a worker that was ended waits for a volume; the installed program takes over after that")
+    owed.upgrade = true
+    owed.postponed += 1
+    endEngines(all: false)
+    kept.answer(.later)
+  }
+
   /// Ends a worker for another program; its status if it has ended by itself.
-  private func end(_ worker: Int32, _ left: inout [Int32]) -> Int32? {
+  private func end(_ worker: Int32, _ owed: inout Owed) -> Int32? {
     kill(worker, SIGKILL)
     var status: Int32 = 0
     var waited = 0
@@ -248,13 +277,21 @@ struct Keeper {
       waited += 5
       guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
       if let killed = self.status(of: dying) {
-        left.append(worker)
-        status = killed
-        break
+        owed.dying.append(worker)
+        guard owed.postponed < Self.mostPostponed else {
+          DaemonLog.write("that again and again; the running program goes on")
+          kept.answer(.failed)
+          owed.postponed = 0
+          return killed
+        }
+        postponeUpgrade(&owed)
+        kept.ended(.signal(clx_term_signal(killed)))
+        return nil
       }
       endEngines(second: waited / 1000)
     }
     guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
+    kept.awaitAnswer()
     kept.ended(.wish)
     return nil
   }

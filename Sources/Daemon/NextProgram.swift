@@ -30,7 +30,12 @@ final class NextProgram: @unchecked Sendable {
   }
 
   /// Option, and what it says if a program keeps the same things in the same layout.
-  static let rehearsal = "can-take-over"
+  static let question = "can-take-over"
+
+  /// How it is asked.
+  var rehearsal: Rehearsal {
+    Rehearsal(path, ["insula", "mount", "--\(Self.question)", LeftService.layout] + words)
+  }
 
   /// Has the helper ask the installed program whether it can go on from here; what it says goes to the log.
   ///
@@ -40,8 +45,7 @@ final class NextProgram: @unchecked Sendable {
     do throws(Errno) {
       // What has taken the program's place may be something that an open waits for, and nothing waits here.
       let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK)
-      let question = ["insula", "mount", "--\(Self.rehearsal)", LeftService.layout] + words
-      guard try helper.rehearse(file.fd, question) else { return false }
+      guard try helper.rehearse(file.fd, rehearsal.words) else { return false }
       found = consume file
       return true
     } catch {

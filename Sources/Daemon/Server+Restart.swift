@@ -32,6 +32,11 @@ extension Server {
     case .failed:
       return .failure(
         ControlFailure("the installed program could not be started; the running one goes on", .EIO))
+    case .later:
+      return .failure(
+        ControlFailure(
+          "a volume does not answer, and a process that served before waits for it; the installed program "
+            + "takes over when that has ended. 'insula volume eject --force' ends it at once", .EAGAIN))
     case .some(.none), nil:
       return .failure(ControlFailure("the keeper does not answer; the running program goes on", .EAGAIN))
     }

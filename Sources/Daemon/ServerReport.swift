@@ -38,6 +38,8 @@ package struct ServerReport: Codable, Sendable {
   package var restarts = 0
   package var lastRestart: String?
   package var lastPauseMilliseconds: Double?
+  /// Whether the installed program is yet to take over, as a worker has not ended that waits for a volume.
+  package var upgradeWaits: Bool?
   /// Who was refused something because they had all that one user may have.
   package var overBudget: [Budget.Refusal] = []
 }

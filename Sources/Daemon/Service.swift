@@ -224,7 +224,7 @@ package enum Service {
       let program = NextProgram(path: settings.program, words: settings.words)
       let isSystem = store.description.mode == .system
       let keeper = Keeper(kept, program, restarts: settings.options.restarts, helper) { () throws(Errno) in
-        try helper.replace(for: settings.mountPoint, isSystem: isSystem)
+        try helper.replace(for: settings.mountPoint, isSystem: isSystem, program.rehearsal)
       }
       return try keeper.start { reason, isLeaseLost in
         giveUp(store, settings, helper, kept, reason, isLeaseLost: isLeaseLost)
@@ -280,7 +280,8 @@ package enum Service {
     if let socket = left?.kept.descriptor(.remover), (try? socket.hasHungUp()) == false {
       return MountHelper(adopting: socket)
     }
-    return try MountHelper.start(for: settings.mountPoint, isSystem: isSystem)
+    let program = NextProgram(path: settings.program, words: settings.words)
+    return try MountHelper.start(for: settings.mountPoint, isSystem: isSystem, program.rehearsal)
   }
 
   private static func listen(

@@ -13,6 +13,7 @@ extension MountHelper {
     let mountPoint: String
     /// Whether the daemon is root's, and serves many users; then mounts are made without `fusermount3`.
     let isSystem: Bool
+    let rehearsal: Rehearsal
 
     /// How long a request may take: a path may lead through a user's own filesystem, which need not answer.
     static let seconds: Int32 = 5
@@ -88,7 +89,7 @@ extension MountHelper {
         case .mount(let user, let group, let path): return try mount(for: user, group, at: path)
         case .remove(let device, let user, let group): try remove(device, of: user, group)
         case .browse: return Mounted(connection: try browse(), device: DeviceNumber(major: 0, minor: 0))
-        case .rehearse(let words): try Rehearsal(words).run(asker)
+        case .rehearse(let words): try rehearsal.run(words, asker)
         case .removeTree, .engine: break
         }
         return nil

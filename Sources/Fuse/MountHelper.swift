@@ -29,10 +29,14 @@ package final class MountHelper: Sendable {
   package var fd: FD { socket.withLock { $0.fd } }
 
   /// The process has one thread.
-  package static func start(for mountPoint: String, isSystem: Bool) throws(Errno) -> MountHelper {
+  package static func start(
+    for mountPoint: String, isSystem: Bool, _ rehearsal: Rehearsal
+  ) throws(Errno) -> MountHelper {
     let ends = try Pairs.messages()
     let child = clx_fork()
-    if child == 0 { Serving(mountPoint: mountPoint, isSystem: isSystem).run(ends.theirs) }
+    if child == 0 {
+      Serving(mountPoint: mountPoint, isSystem: isSystem, rehearsal: rehearsal).run(ends.theirs)
+    }
     let failure = child < 0 ? Errno.last : nil
     let helper = MountHelper(OwnedFD(owning: ends.mine.raw), process: child)
     _ = close(ends.theirs.raw)
@@ -46,8 +50,10 @@ package final class MountHelper: Sendable {
   }
 
   /// Starts another process, under the number of descriptor that all know; the process has one thread.
-  package func replace(for mountPoint: String, isSystem: Bool) throws(Errno) {
-    let other = try Self.start(for: mountPoint, isSystem: isSystem)
+  package func replace(
+    for mountPoint: String, isSystem: Bool, _ rehearsal: Rehearsal
+  ) throws(Errno) {
+    let other = try Self.start(for: mountPoint, isSystem: isSystem, rehearsal)
     try socket.withLock { (socket) throws(Errno) in try other.fd.replace(socket.fd) }
     let child = other.process.withLock { $0 }
     let before = process.withLock { process in

@@ -11,23 +11,31 @@ package import LinuxIO
 /// The helper does that, which has none of the daemon's descriptors. A process that closes a copy of a file
 /// on a volume, as each does at execve(2), has the kernel ask the volume's program, and can't be ended until
 /// that has answered. Meanwhile nobody who looks at it in /proc gets an answer either.
-struct Rehearsal {
-  private let words: [String]
+///
+/// The helper has more rights than a worker, which can ask for this too. So it starts nothing but the program
+/// that it has been told of when it began, with words that it knows.
+package struct Rehearsal: Sendable {
+  private let program: String
+  package let words: [String]
 
   /// How long a program may take.
   static let seconds: Int32 = 10
 
-  init(_ words: [String]) { self.words = words }
+  package init(_ program: String, _ words: [String]) { (self.program, self.words) = (program, words) }
 
-  /// The helper's part: what is started, and where its messages go, comes from whoever has asked.
+  /// The helper's part: which file it is, and where its messages go, comes from whoever has asked.
   ///
   /// ECANCELED if the program says that it can't, ETIMEDOUT if it says nothing in time, EINTR if a signal has
-  /// ended it.
-  func run(_ asker: FD) throws(Errno) {
-    guard let program = try LocalSocket.receive(from: asker, limit: 1)?.descriptor,
+  /// ended it, ESTALE if another file is installed than who has asked has found.
+  func run(_ words: [String], _ asker: FD) throws(Errno) {
+    guard let theirs = try LocalSocket.receive(from: asker, limit: 1)?.descriptor,
       let errors = try LocalSocket.receive(from: asker, limit: 1)?.descriptor
     else { throw .EPIPE }
-    let child = try MountHelper.Serving.start("/proc/self/fd/\(program.raw)", words, errors: errors)
+    guard words == self.words else { throw .EPERM }
+    // Not what was handed over: it may be any file.
+    let file = try FD.cwd.openFollowing(program, O_RDONLY | O_NONBLOCK)
+    guard try file.fd.status().isSameObject(as: theirs.status()) else { throw .ESTALE }
+    let child = try MountHelper.Serving.start("/proc/self/fd/\(file.fd.raw)", words, errors: errors)
     try wait(for: child)
   }
 

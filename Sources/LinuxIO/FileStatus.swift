@@ -50,6 +50,11 @@ package struct FileStatus: Sendable {
   package var isRegular: Bool { type == FileMode(S_IFREG) }
   package var isSymlink: Bool { type == FileMode(S_IFLNK) }
 
+  /// When its contents were changed, in nanoseconds since 1970.
+  package var modifiedNanoseconds: Int64 {
+    Int64(st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(st_mtim.tv_nsec)
+  }
+
   /// Whether both are of one object; as long as somebody has it open, no other gets its numbers.
   package func isSameObject(as other: FileStatus) -> Bool {
     st_ino == other.st_ino && st_dev == other.st_dev

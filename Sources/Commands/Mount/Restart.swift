@@ -64,11 +64,26 @@ struct RestartCommand: Command {
   /// The status of the one that serves now: the socket is the same, and answers as soon as there is one.
   private func waitForNext(_ daemon: DaemonSearch.Found, _ context: Context) throws -> DaemonStatus {
     let end = monotonicNanoseconds() &+ UInt64(Self.patienceMilliseconds) * 1_000_000
+    var isWaiting = false
     while monotonicNanoseconds() < end {
       guard let client = try? daemon.client.again() else { break }
       guard case .status(let status)? = try? client.ask(.status, milliseconds: Self.patienceMilliseconds)
       else { continue }
+      guard status.counts["upgradeWaits"] == nil else {
+        isWaiting = true
+        // It ends for the installed program.
+        if let worker = try? ProcessID.open(status.pid) {
+          _ = try? worker.fd.waitUntilReadable(milliseconds: 500)
+        }
+        continue
+      }
       if status.pid != daemon.status.pid { return status }
+    }
+    guard !isWaiting else {
+      throw CommandFailure(
+        .failed,
+        "the daemon of \(daemon.status.store) goes on with the running program, since a volume does not "
+          + "answer; the installed one takes over when it does, or after 'insula volume eject --force'")
     }
     throw CommandFailure(
       .failed,

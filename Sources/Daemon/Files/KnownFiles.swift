@@ -18,7 +18,7 @@ final class KnownFiles: Sendable {
     var documents = SharedDocuments()
     var places: FilesPlaces?
     /// When names in the home were last changed before they were read.
-    var changed: Int?
+    var changed: Int64?
   }
 
   private let store: Store
@@ -70,9 +70,7 @@ final class KnownFiles: Sendable {
     FilesPlaces(home: home, folders: folders, apps: documents.apps, clouds: documents.clouds)
   }
 
-  private var changed: Int? {
-    (try? store.tree.status(at: home)).map { $0.st_mtim.tv_sec &* 1_000_000_000 &+ $0.st_mtim.tv_nsec }
-  }
+  private var changed: Int64? { (try? store.tree.status(at: home))?.modifiedNanoseconds }
 
   /// As many as a person could look through.
   private static let mostFolders = 1000

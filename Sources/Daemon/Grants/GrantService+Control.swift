@@ -12,9 +12,10 @@ internal import Volume
 extension GrantService {
   /// What follows from a request to grant or revoke something; it waits for what the app has under way.
   func answer(_ request: GrantRequest, _ call: ControlCall) -> ControlAnswer {
-    .job(request.isRevocation ? .decisions : .grants) { _ in
+    .job(request.isRevocation ? .decisions : .grants) { reporter in
       ControlReply { () throws(ControlFailure) in
-        .grants(GrantPage(places: try self.perform(request, by: call.callerIdentity()), next: nil))
+        let places = try self.perform(request, by: call.callerIdentity()) { reporter.isCancelled }
+        return .grants(GrantPage(places: places, next: nil))
       }
     }
   }

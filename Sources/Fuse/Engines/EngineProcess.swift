@@ -95,7 +95,8 @@ struct EngineInput {
 
 /// A program that was started by us, and the processes that it has left in its place.
 final class EngineProcess {
-  private(set) var pid: Int32
+  /// 0 once nothing is there any more that could be signalled.
+  private var pid: Int32
   /// Readable when that process has ended.
   private(set) var ended: SharedFD
   /// What it says.
@@ -182,8 +183,10 @@ final class EngineProcess {
   ///
   /// `others` are processes of ours that are none of the program's.
   func follow(besides others: [Int32] = []) throws(Errno) -> Int32? {
+    guard pid > 0 else { throw .ESRCH }
     var status: Int32 = 0
     try retrying { waitpid(pid, &status, 0) }
+    pid = 0
     guard clx_exit_status(status) == 0, let next = Self.children().first(where: { !others.contains($0) })
     else { return status }
     ended = SharedFD(try ProcessID.open(next))
@@ -202,6 +205,7 @@ final class EngineProcess {
   ///
   /// `isHurried` does not let it finish anything.
   func end(isHurried: Bool) {
+    guard pid > 0 else { return }
     if !isHurried {
       // It learns from the kernel that its filesystem is gone, and may have data to bring away.
       if (try? hasEnded(milliseconds: 10_000)) == true { return }

@@ -117,6 +117,9 @@ extension KeptState {
     return isThere == true ? Answer(rawValue: header.pointee.answer) : nil
   }
 
+  /// Whether the installed program is to take over when a worker has ended.
+  package var isUpgradeOwed: Bool { header.pointee.answer == Answer.later.rawValue }
+
   package func answer(_ answer: Answer) {
     header.pointee.answer = answer.rawValue
     var one: UInt64 = 1

@@ -53,6 +53,8 @@ package final class KeptState: @unchecked Sendable {
     case unfit
     /// It could, but could not be put in place.
     case failed
+    /// It takes over when a worker has ended that waits for a volume.
+    case later
   }
 
   /// Why there is another worker.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import TestSupport
@@ -96,7 +97,7 @@ struct HangingGrantTests {
       """
       timeout 30 /usr/bin/python3 -c 'import socket, sys
       s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b"\\n")
-      s.recv(1)' \(socket) '\(line)' & sleep 1; echo asked
+      s.recv(1)' \(socket) '\(line)' & echo $! >$S/asking; sleep 1; echo asked
       """, "asked\n")
     try served.expect(
       Self.othersGrant + """
@@ -106,9 +107,17 @@ struct HangingGrantTests {
         s.recv(1); print("answered")' \(socket) '\(revocation)'
         timeout 10 "$INSULA" grants --store "$POINT" | grep -c local || true
         """, "granted\nlisted\nanswered\n0\n", as: RunFixture.root)
-    // And so does the user.
+    // And so does the user, who then does not wait any more for what was to be granted.
     try served.expect(
-      "timeout 10 \"$INSULA\" revoke $APP \(home)/second --store \"$POINT\" >/dev/null; echo $?", "0\n")
+      """
+      timeout 10 "$INSULA" revoke $APP \(home)/second --store "$POINT" >/dev/null; echo $?
+      mkdir -p $S/d/new; kill $(cat $S/asking); sleep 1
+      """, "0\n")
+    kill(program, SIGCONT)
+    try served.expect(
+      """
+      ls $D/d/new; sleep 1; timeout 10 "$INSULA" grants --store "$POINT" | grep -c d/new || true
+      """, "0\n")
   }
 
   /// An app that has stored something through a map of a granted file, before the server stopped.
@@ -222,6 +231,48 @@ struct HangingGrantTests {
       """, "8\n")
   }
 
+  /// An app ends while its kernel waits to forget what was taken back: what the app knew can be changed.
+  @Test func whoEndsMeanwhileHoldsUpNobodyElse() throws {
+    try served.expect(
+      """
+      volume add \(served.url) >/dev/null; head -c 9000000 /dev/zero >$S/big
+      insula grant $APP $D/big >/dev/null
+      cat >$S/ask.py <<'END'
+      import os, sys, time
+      place = os.environ["HOME"] + "/Documents/"
+      file = os.open(sys.argv[1], os.O_RDONLY); os.mkdir(place + "known")
+      open(place + "known/a", "w").close()
+      open(place + "ready", "w").close()
+      while not os.path.exists(place + "go"): time.sleep(.02)
+      os.posix_fadvise(file, 0, 4 << 20, os.POSIX_FADV_WILLNEED); open(place + "asked", "w").close()
+      while not os.path.exists(place + "end"): time.sleep(.02)
+      os._exit(0)
+      END
+      (run /usr/bin/python3 -c "$(cat $S/ask.py)" $D/big >$S/log 2>&1 &)
+      \(Self.come)
+      come "$DATA/Documents/ready"
+      """, "1\n")
+    let program = try served.program()
+    let worker = try #require(try served.run.mounted.daemon())
+    kill(program, SIGSTOP)
+    defer { kill(program, SIGCONT) }
+    try served.expect(
+      """
+      \(Self.come)
+      : >"$DATA/Documents/go"; come "$DATA/Documents/asked"
+      timeout 20 "$INSULA" revoke $APP $D/big --store "$POINT" >/dev/null; echo $?
+      cat /proc/\(worker)/task/*/comm | grep -c revoked
+      : >"$DATA/Documents/end"; sleep 2
+      cat /proc/\(worker)/task/*/comm | grep -c revoked
+      for n in 1 2 3; do
+        timeout 10 mv "$DATA/Documents/known/a" "$DATA/Documents/known/b"; echo $?
+        timeout 10 mv "$DATA/Documents/known/b" "$DATA/Documents/known/a"; echo $?
+      done
+      timeout 10 rm -r "$DATA/Documents/known"; echo $?
+      """, "1\n0\n1\n0\n0\n0\n0\n0\n0\n0\n0\n")
+    try served.expect(Self.othersGrant, "granted\n", as: RunFixture.root)
+  }
+
   /// A worker whose threads wait for what only the next one can answer.
   @Test(arguments: [false, true]) func aKilledWorkerIsReplaced(restarts: Bool) throws {
     let program = try beginMapping()
@@ -233,6 +284,10 @@ struct HangingGrantTests {
     if restarts {
       try served.expect(
         "timeout 30 \"$INSULA\" restart \"$POINT\" >/dev/null; echo $?", "0\n", as: RunFixture.root)
+      // Another program does not begin beside the worker that waits: first it ends.
+      let log = try String(contentsOfFile: mounted.store + "/state/daemon.log", encoding: .utf8)
+      #expect(log.contains("takes over after that"))
+      #expect(try mounted.count("restarts") == 2)
     } else {
       kill(worker, SIGKILL)
     }
