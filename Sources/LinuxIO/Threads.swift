@@ -67,6 +67,23 @@ package final class JoinableThread: Sendable {
     }
   }
 
+  /// What `body` gives on a thread of its own; nil if the caller has waited so long, or there is no thread.
+  ///
+  /// For what may wait for a filesystem that does not answer: the thread goes on until that does.
+  package static func result<Value: Sendable>(
+    name: String, milliseconds: Int, _ body: @escaping @Sendable () -> Value
+  ) -> Value? {
+    let found = Condition(Value?.none)
+    let thread = try? JoinableThread(name: name) {
+      let value = body()
+      found.change { $0 = value }
+    }
+    guard let thread else { return nil }
+    thread.detach()
+    _ = found.wait(milliseconds: milliseconds) { $0 != nil }
+    return found.withLock { $0 }
+  }
+
   /// Waits for its end; once.
   ///
   /// Corresponds to `pthread_join(3)`.

@@ -163,12 +163,9 @@ extension FD {
   }
 
   /// The names in a directory that are directories, or may be some where a filesystem does not say.
-  package func possibleDirectories(
-    atMost limit: Int = .max, where isWanted: (_ name: Name) -> Bool = { _ in true }
-  ) throws(Errno) -> [[UInt8]] {
-    try entries(atMost: limit) { name, type in
-      (type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN)) && isWanted(name)
-    }.map(\.name)
+  package func possibleDirectories(atMost limit: Int = .max) throws(Errno) -> [[UInt8]] {
+    try entries(atMost: limit) { _, type in type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN) }
+      .map(\.name)
   }
 
   /// Opens a child directory for reading its entries; never a link, never another filesystem's root.

@@ -18,7 +18,12 @@ extension StoreCheck {
         continue
       }
       checkOwner(of: home, "\(path)/Users/\(home.name)")
-      guard let care = homes.care(for: home) else { continue }
+      guard let care = homes.care(for: home) else {
+        found(
+          .failure, "\(path)/Users/\(home.name)", "can't be examined: \(home.problem ?? "it has gone")",
+          "check the disk that it is on, and what is mounted there")
+        continue
+      }
       for fault in care.faults() { check(fault, in: home, care) }
       for place in [""] + HomeDirectory.all.map(\.path) {
         homeDirectories.insert(["Users", home.name].map { Array($0.utf8) } + place.names)

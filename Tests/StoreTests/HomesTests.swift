@@ -46,6 +46,20 @@ internal import Testing
     #expect(try store.temporary.names(in: "store/tree/Users") == ["Shared", name])
   }
 
+  /// Of what nobody can look into, nobody says that it is complete.
+  @Test(.enabled(if: Program.isRoot, "mounts need root")) func whatCanNotBeExaminedIsNotComplete() throws {
+    try homes.add(name)
+    #expect(mount("tmpfs", "\(users)/\(name)", "tmpfs", 0, nil) == 0)
+    defer { umount2("\(users)/\(name)", CLX_MNT_DETACH) }
+    #expect(try homes.list().map(\.problem) == [Errno.EXDEV.message])
+    var check = try StoreCheck(try store.open(), repairing: false)
+    try check.run()
+    #expect(
+      check.findings.contains {
+        $0.path.hasSuffix("/Users/\(name)") && $0.problem.contains("can't be examined")
+      })
+  }
+
   /// What a command was stopped in, the next one clears away: of a process that is gone, and nothing else.
   @Test(arguments: ["add", "remove"]) func remaindersGoWithTheNextCommand(verb: String) throws {
     if verb == "remove" { try homes.add(name) }

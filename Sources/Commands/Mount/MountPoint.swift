@@ -57,16 +57,8 @@ struct MountPoint {
 
   /// Whether the daemon of the mount at `path` is gone; one that does not answer is not.
   static func isDead(_ path: String) -> Bool {
-    let found = Condition(Bool?.none)
     // Whoever looks at a mount waits for its daemon, which may have been stopped.
-    let thread = try? JoinableThread(name: "look") {
-      let isDead = saysThatItIsDead(path)
-      found.change { $0 = isDead }
-    }
-    guard let thread else { return false }
-    thread.detach()
-    _ = found.wait(milliseconds: 5000) { $0 != nil }
-    return found.withLock { $0 } == true
+    JoinableThread.result(name: "look", milliseconds: 5000) { saysThatItIsDead(path) } == true
   }
 
   private static func saysThatItIsDead(_ path: String) -> Bool {

@@ -18,15 +18,18 @@ struct NetworkUsers {
   /// The homes in a directory of the server: what can be an account's name, and is a directory.
   static func homes(in directory: FD) throws -> Set<String> {
     do throws(Errno) {
-      let names = try directory.possibleDirectories(atMost: most) { $0.buffer.first != UInt8(ascii: ".") }
-      return Set(
-        names.compactMap { name in
-          String(validating: name, as: UTF8.self).flatMap { $0.sanitized == $0 ? $0 : nil }
-        })
+      let names = try directory.possibleDirectories(atMost: most)
+      return Set(names.compactMap { String(validating: $0, as: UTF8.self) }.filter(canBeAccount))
     } catch {
       guard error == .EOVERFLOW else { throw error }
       throw CommandFailure(.failed, "the server has more than \(most) homes")
     }
+  }
+
+  /// Commands would take a hyphen for an option, and passwd(5) ends the name at a colon.
+  private static func canBeAccount(_ name: String) -> Bool {
+    let isReserved = [".", "-"].contains { name.hasPrefix($0) }
+    return !isReserved && !name.utf8.contains(UInt8(ascii: ":")) && name.sanitized == name
   }
 
   /// Makes the links of these, and removes those of others; what somebody else has put there stays.

@@ -24,7 +24,8 @@ struct UserListCommand: Command {
       columns: ["HOME", "OWNER", "STATE"]
     ) { home in
       if home.isAway { return [home.name, "", "away"] }
-      let state = home.missing.isEmpty ? "complete" : "missing: " + home.missing.joined(separator: ", ")
+      let missing = home.missing.isEmpty ? "complete" : "missing: " + home.missing.joined(separator: ", ")
+      let state = home.problem.map { "can't be examined: \($0)" } ?? missing
       return [home.name, home.account ?? "uid \(home.uid)", state]
     }
     return .ok

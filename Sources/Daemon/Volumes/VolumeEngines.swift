@@ -145,8 +145,7 @@ final class VolumeEngines: Sendable {
   private func attributes(
     of served: ServedEngine
   ) throws(VolumeFailure) -> (security: Bool, users: Bool) {
-    let found = Condition<(security: Bool, users: Bool)?>(nil)
-    let thread = try? JoinableThread(name: "volumes") { [volume] in
+    let found = JoinableThread.result(name: "volumes", milliseconds: Self.patienceMilliseconds) { [volume] in
       let answer = try? served.root.use { (root) throws(Errno) in
         let directory = try root.open(Name.here, O_RDONLY | O_DIRECTORY)
         return (
@@ -154,11 +153,9 @@ final class VolumeEngines: Sendable {
           users: Self.keepsUserAttributes(directory.fd)
         )
       }
-      found.change { $0 = answer ?? (false, false) }
+      return answer ?? (security: false, users: false)
     }
-    thread?.detach()
-    _ = found.wait(milliseconds: Self.patienceMilliseconds) { $0 != nil }
-    if let found = found.withLock({ $0 }) { return found }
+    if let found { return found }
     Self.end(served.life, isHurried: true)
     throw .hangs
   }

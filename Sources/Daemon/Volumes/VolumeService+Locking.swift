@@ -160,18 +160,13 @@ extension VolumeService {
   /// Waits for a while until the kernel has brought all to disks with encrypted files.
   private func awaitDisks(of records: [VolumeRecord]) {
     let end = monotonicNanoseconds() + UInt64(Self.diskMilliseconds) * 1_000_000
-    let isOver = Condition(false)
     // The way to a directory may lead through a filesystem that does not answer.
-    let thread = try? JoinableThread(name: "disks") {
+    _ = JoinableThread.result(name: "disks", milliseconds: Self.diskMilliseconds) {
       for record in records where record.options.contains(.hasDisk) && monotonicNanoseconds() < end {
         guard let directory = try? record.openDirectory() else { continue }
         while EncryptedDisk.isInUse(in: directory.fd), monotonicNanoseconds() < end { poll(nil, 0, 20) }
       }
-      isOver.change { $0 = true }
     }
-    guard let thread else { return }
-    thread.detach()
-    _ = isOver.wait(milliseconds: Self.diskMilliseconds) { $0 }
   }
 
   /// Notes whether who looks into it waits while it is locked.

@@ -18,6 +18,8 @@ package final class Homes: Sendable {
     package let missing: [String]
     /// Whether it is on a disk or server that is not there; then nothing else is known of it.
     package var isAway = false
+    /// Why nobody can see what is missing; nil if that was seen.
+    package var problem: String?
   }
 
   let users: OwnedFD
@@ -135,9 +137,12 @@ package final class Homes: Sendable {
     guard let status = try? users.fd.status(at: name), status.isDirectory else {
       return isAway(name) ? Home(name: name, uid: 0, account: nil, missing: [], isAway: true) : nil
     }
-    return Home(
-      name: name, uid: status.st_uid, account: Account.numbered(status.st_uid)?.name,
-      missing: missingDirectories(in: Array(name.utf8)))
+    let account = Account.numbered(status.st_uid)?.name
+    do throws(Errno) {
+      return Home(name: name, uid: status.st_uid, account: account, missing: try missingDirectories(in: name))
+    } catch {
+      return Home(name: name, uid: status.st_uid, account: account, missing: [], problem: error.message)
+    }
   }
 
   /// Whether a home is on a disk or server that is not there: without a daemon that has it the store has a
@@ -289,8 +294,8 @@ package final class Homes: Sendable {
 
   private func discard(_ name: String) { try? access.removeTree(name, in: workshop.fd) }
 
-  private func missingDirectories(in home: [UInt8]) -> [String] {
-    guard let fd = try? users.fd.openDirectory(home) else { return [] }
+  private func missingDirectories(in home: String) throws(Errno) -> [String] {
+    let fd = try users.fd.openDirectory(home)
     return HomeDirectory.all.map(\.path).filter { path in
       (try? fd.fd.status(at: path))?.isDirectory != true
     }

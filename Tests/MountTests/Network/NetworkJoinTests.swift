@@ -109,7 +109,7 @@ struct NetworkJoinTests {
     let mounted = joining.shop.mounted
     let make = """
       mkdir "$0/Users" && cd "$0/Users" && mkdir anna "be rta" .insula "$(printf 'a\\356\\200\\200')" &&
-        echo >file
+        mkdir -- -rf a:b && echo >file
       """
     try #require(try Program.run(["sh", "-c", make, joining.server.directory]).status == 0)
     #expect(try joining.join().status == 0)
