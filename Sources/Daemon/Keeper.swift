@@ -44,8 +44,6 @@ struct Keeper {
   private static let secondsForOwing = 4
   /// A minute's.
   private static let mostFailures = 300
-  /// Whoever has workers wait again and again does not have them ended for ever.
-  private static let mostPostponed = 3
 
   /// Whether this kernel sends again what a dead worker had not answered.
   static var isPossible: Bool { KernelRelease.own >= KernelRelease(6, 9) }
@@ -99,7 +97,7 @@ struct Keeper {
       if let signal = owed.signal.take() { kill(getpid(), signal) }
       guard let status = ended else {
         // It waits for the next worker, which begins at once.
-        if owed.upgrade { continue }
+        if owed.upgrade != nil { continue }
         becomeNext(victim)
         // It could not be started, so this one goes on.
         continue
@@ -156,9 +154,23 @@ struct Keeper {
     var signal: Int32?
     /// Workers that were killed and have not ended yet.
     var dying: [Int32] = []
-    /// Whether the installed program takes over when those have ended, and how often that was so.
-    var upgrade = false
-    var postponed = 0
+    /// Nil if no upgrade waits for those.
+    var upgrade: PostponedUpgrade?
+  }
+
+  /// An upgrade that waits for workers that don't end.
+  ///
+  /// Whoever keeps them from that does not keep an upgrade away: copies of descriptors are the lesser evil.
+  private struct PostponedUpgrade {
+    /// How many were killed for it.
+    var workers = 0
+    var looks = 0
+
+    var isOverdue: Bool { workers > 3 || looks > 60 }
+
+    /// Whether it is time to end what keeps a worker; what serves others' volumes may owe answers as well,
+    /// and is not to be ended each time.
+    var isTimeToEnd: Bool { looks % 30 == 3 }
   }
 
   /// Waits for the end of a worker, and passes on to it what asks us to end; nil if it was ended for another
@@ -172,9 +184,9 @@ struct Keeper {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       owed.dying.removeAll { waitpid($0, nil, WNOHANG) != 0 }
-      if owed.upgrade, owed.dying.isEmpty {
-        owed.upgrade = false
-        kill(getpid(), Self.restartSignal)
+      if let upgrade = owed.upgrade, owed.dying.isEmpty || upgrade.isOverdue {
+        if rehearse() { return end(worker, &owed) }
+        owed.upgrade = nil
       }
       // Only for a while: nobody is told of what keeps a killed worker from ending.
       let signal = waitForSignal(of: signals, milliseconds: kept.volumes.isEmpty ? 5000 : 1000)
@@ -185,8 +197,9 @@ struct Keeper {
           return status
         }
         endEngines(second: stuck)
-      } else if signal == nil, owed.upgrade {
-        endEngines(all: false)
+      } else if signal == nil, owed.upgrade != nil {
+        owed.upgrade?.looks += 1
+        if owed.upgrade?.isTimeToEnd == true { endEngines(all: false) }
       }
       switch signal?.number {
       case SIGCHLD:
@@ -261,9 +274,7 @@ struct Keeper {
   /// hold what it closes, and no lock of the store would be free.
   private func postponeUpgrade(_ owed: inout Owed) {
     DaemonLog.write("a worker that was ended waits for a volume; the installed program takes over after that")
-    owed.upgrade = true
-    owed.postponed += 1
-    endEngines(all: false)
+    if owed.upgrade == nil { owed.upgrade = PostponedUpgrade() }
     kept.answer(.later)
   }
 
@@ -278,20 +289,18 @@ struct Keeper {
       guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
       if let killed = self.status(of: dying) {
         owed.dying.append(worker)
-        guard owed.postponed < Self.mostPostponed else {
-          DaemonLog.write("that again and again; the running program goes on")
-          kept.answer(.failed)
-          owed.postponed = 0
-          return killed
-        }
+        owed.upgrade?.workers += 1
+        status = killed
+        if owed.upgrade?.isOverdue == true { break }
         postponeUpgrade(&owed)
-        kept.ended(.signal(clx_term_signal(killed)))
+        kept.ended(.signal(SIGKILL))
         return nil
       }
       endEngines(second: waited / 1000)
     }
+    owed.upgrade = nil
     guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
-    kept.awaitAnswer()
+    kept.grantsWish()
     kept.ended(.wish)
     return nil
   }

@@ -45,7 +45,7 @@ final class NextProgram: @unchecked Sendable {
     do throws(Errno) {
       // What has taken the program's place may be something that an open waits for, and nothing waits here.
       let file = try FD.cwd.openFollowing(path, O_RDONLY | O_NONBLOCK)
-      guard try helper.rehearse(file.fd, rehearsal.words) else { return false }
+      guard try helper.rehearse(file.fd) else { return false }
       found = consume file
       return true
     } catch {

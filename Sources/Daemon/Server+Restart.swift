@@ -23,22 +23,33 @@ extension Server {
     } catch {
       return .failure(ControlFailure("can't ask the keeper: \(error.message)", error))
     }
-    switch kept.answer(milliseconds: 20_000) {
+    return .failure(Self.failure(kept.answer(milliseconds: 20_000)))
+  }
+
+  private static func failure(_ answer: KeptState.Answer?) -> ControlFailure {
+    switch answer {
     case .unfit:
-      return .failure(
-        ControlFailure(
-          "the installed program can't take over from the running one, which goes on; the daemon's log says "
-            + "why. Unmount the store and mount it again to use the installed program", .EOPNOTSUPP))
+      ControlFailure(
+        "the installed program can't take over from the running one, which goes on; the daemon's log says "
+          + "why. Unmount the store and mount it again to use the installed program", .EOPNOTSUPP)
     case .failed:
-      return .failure(
-        ControlFailure("the installed program could not be started; the running one goes on", .EIO))
+      ControlFailure("the installed program could not be started; the running one goes on", .EIO)
     case .later:
-      return .failure(
-        ControlFailure(
-          "a volume does not answer, and a process that served before waits for it; the installed program "
-            + "takes over when that has ended. 'insula volume eject --force' ends it at once", .EAGAIN))
+      ControlFailure(
+        "a process that served before has not ended, since a file's reader waits for a volume; the "
+          + "installed program takes over when it has, or in a minute", .EAGAIN)
     case .some(.none), nil:
-      return .failure(ControlFailure("the keeper does not answer; the running program goes on", .EAGAIN))
+      ControlFailure("the keeper does not answer; the running program goes on", .EAGAIN)
+    }
+  }
+
+  /// What became of the last wish; a keeper that is gone has none.
+  func noteUpgrade(in report: inout ServerReport) {
+    guard keeperPID != 0, let answer = kept?.lastAnswer else { return }
+    if answer == .later {
+      report.upgradeWaits = true
+    } else {
+      report.upgradeFailure = Self.failure(answer).message
     }
   }
 

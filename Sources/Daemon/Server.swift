@@ -367,7 +367,7 @@ package final class Server: Sendable {
     report.restarts = kept?.restarts ?? 0
     report.lastRestart = kept?.lastReason?.description
     if report.restarts > 0 { report.lastPauseMilliseconds = kept?.lastPauseMilliseconds }
-    if kept?.isUpgradeOwed == true { report.upgradeWaits = true }
+    noteUpgrade(in: &report)
     return report
   }
 

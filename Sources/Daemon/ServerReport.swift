@@ -38,8 +38,9 @@ package struct ServerReport: Codable, Sendable {
   package var restarts = 0
   package var lastRestart: String?
   package var lastPauseMilliseconds: Double?
-  /// Whether the installed program is yet to take over, as a worker has not ended that waits for a volume.
+  /// Whether the installed program takes over as soon as a worker has ended, or why it has not.
   package var upgradeWaits: Bool?
+  package var upgradeFailure: String?
   /// Who was refused something because they had all that one user may have.
   package var overBudget: [Budget.Refusal] = []
 }

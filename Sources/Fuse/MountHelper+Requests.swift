@@ -14,7 +14,7 @@ extension MountHelper {
     /// Which computers of the network announce what.
     case browse
     /// Starts a program once, to hear whether it can go on with the mount.
-    case rehearse([String])
+    case rehearse
 
     /// No path is longer.
     static let mostBytes = 64 + EngineOrder.mostBytes
@@ -27,7 +27,7 @@ extension MountHelper {
         [3] + Self.bytes([user, group, device.major, device.minor])
       case .engine(let order): [4] + order.bytes
       case .browse: [5]
-      case .rehearse(let words): [6] + Array(words.joined(separator: "\0").utf8)
+      case .rehearse: [6]
       }
     }
 
@@ -57,11 +57,7 @@ extension MountHelper {
         guard let order = EngineOrder(bytes.dropFirst()) else { return nil }
         self = .engine(order)
       case 5 where bytes.count == 1: self = .browse
-      case 6:
-        self = .rehearse(
-          String(decoding: bytes.dropFirst(), as: UTF8.self).split(
-            separator: "\0", omittingEmptySubsequences: false
-          ).map(String.init))
+      case 6 where bytes.count == 1: self = .rehearse
       default: return nil
       }
     }

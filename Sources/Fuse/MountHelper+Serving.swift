@@ -89,7 +89,7 @@ extension MountHelper {
         case .mount(let user, let group, let path): return try mount(for: user, group, at: path)
         case .remove(let device, let user, let group): try remove(device, of: user, group)
         case .browse: return Mounted(connection: try browse(), device: DeviceNumber(major: 0, minor: 0))
-        case .rehearse(let words): try rehearsal.run(words, asker)
+        case .rehearse: try rehearsal.run(asker)
         case .removeTree, .engine: break
         }
         return nil

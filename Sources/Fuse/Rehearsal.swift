@@ -16,7 +16,7 @@ package import LinuxIO
 /// that it has been told of when it began, with words that it knows.
 package struct Rehearsal: Sendable {
   private let program: String
-  package let words: [String]
+  private let words: [String]
 
   /// How long a program may take.
   static let seconds: Int32 = 10
@@ -27,11 +27,10 @@ package struct Rehearsal: Sendable {
   ///
   /// ECANCELED if the program says that it can't, ETIMEDOUT if it says nothing in time, EINTR if a signal has
   /// ended it, ESTALE if another file is installed than who has asked has found.
-  func run(_ words: [String], _ asker: FD) throws(Errno) {
+  func run(_ asker: FD) throws(Errno) {
     guard let theirs = try LocalSocket.receive(from: asker, limit: 1)?.descriptor,
       let errors = try LocalSocket.receive(from: asker, limit: 1)?.descriptor
     else { throw .EPIPE }
-    guard words == self.words else { throw .EPERM }
     // Not what was handed over: it may be any file.
     let file = try FD.cwd.openFollowing(program, O_RDONLY | O_NONBLOCK)
     guard try file.fd.status().isSameObject(as: theirs.status()) else { throw .ESTALE }
@@ -59,11 +58,10 @@ extension MountHelper {
   /// the mount.
   ///
   /// EPIPE if there is no helper.
-  package func rehearse(_ program: FD, _ words: [String]) throws(Errno) -> Bool {
-    let request = Request.rehearse(words).bytes
-    guard request.count <= Request.mostBytes else { throw .E2BIG }
+  package func rehearse(_ program: FD) throws(Errno) -> Bool {
     do throws(Errno) {
-      _ = try ask(request, handed: [program, FD(STDERR_FILENO)], seconds: Rehearsal.seconds + 3)
+      _ = try ask(
+        Request.rehearse.bytes, handed: [program, FD(STDERR_FILENO)], seconds: Rehearsal.seconds + 3)
       return true
     } catch .ECANCELED {
       return false

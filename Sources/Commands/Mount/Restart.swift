@@ -77,13 +77,15 @@ struct RestartCommand: Command {
         }
         continue
       }
-      if status.pid != daemon.status.pid { return status }
+      if status.pid == daemon.status.pid { continue }
+      guard case .string(let why)? = status.counts["upgradeFailure"] else { return status }
+      throw CommandFailure(.failed, "can't restart the daemon of \(daemon.status.store): \(why)")
     }
-    guard !isWaiting else {
+    guard !isWaiting || monotonicNanoseconds() < end else {
       throw CommandFailure(
         .failed,
-        "the daemon of \(daemon.status.store) goes on with the running program, since a volume does not "
-          + "answer; the installed one takes over when it does, or after 'insula volume eject --force'")
+        "the daemon of \(daemon.status.store) goes on with the running program, since one that served before "
+          + "has not ended; the installed one takes over when that has, or in a minute")
     }
     throw CommandFailure(
       .failed,

@@ -189,8 +189,8 @@ final class EngineProcess {
     pid = 0
     guard clx_exit_status(status) == 0, let next = Self.children().first(where: { !others.contains($0) })
     else { return status }
-    ended = SharedFD(try ProcessID.open(next))
     pid = next
+    ended = SharedFD(try ProcessID.open(next))
     return nil
   }
 

@@ -101,9 +101,8 @@ extension KeptState {
 
   // MARK: Wishes
 
-  /// Forgets what was answered before.
+  /// Nothing that was answered before is the next answer.
   package func awaitAnswer() {
-    header.pointee.answer = Answer.none.rawValue
     _ = try? answered.use { (fd) throws(Errno) in try fd.readAvailable(limit: 8) }
   }
 
@@ -117,8 +116,12 @@ extension KeptState {
     return isThere == true ? Answer(rawValue: header.pointee.answer) : nil
   }
 
-  /// Whether the installed program is to take over when a worker has ended.
-  package var isUpgradeOwed: Bool { header.pointee.answer == Answer.later.rawValue }
+  /// What became of the last wish; nil if there was none, or it was granted.
+  package var lastAnswer: Answer? {
+    Answer(rawValue: header.pointee.answer).flatMap { $0 == .none ? nil : $0 }
+  }
+
+  package func grantsWish() { header.pointee.answer = Answer.none.rawValue }
 
   package func answer(_ answer: Answer) {
     header.pointee.answer = answer.rawValue

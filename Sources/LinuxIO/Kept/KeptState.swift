@@ -154,6 +154,8 @@ package final class KeptState: @unchecked Sendable {
     answered = SharedFD(try eventDescriptor())
     guard header.pointee.magic == Header.magic, header.pointee.layout == layout else { throw .EINVAL }
     guard isServing else { throw .ENOENT }
+    // Whatever was wished from another keeper.
+    grantsWish()
   }
 
   /// The same memory in a process that has just been made for a worker.
