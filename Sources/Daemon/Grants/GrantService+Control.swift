@@ -14,7 +14,7 @@ extension GrantService {
   func answer(_ request: GrantRequest, _ call: ControlCall) -> ControlAnswer {
     .job(request.isRevocation ? .decisions : .grants) { reporter in
       ControlReply { () throws(ControlFailure) in
-        let places = try self.perform(request, by: call.callerIdentity()) { reporter.isCancelled }
+        let places = try self.perform(request, by: call.callerIdentity(), for: reporter)
         return .grants(GrantPage(places: places, next: nil))
       }
     }

@@ -57,9 +57,9 @@ package final class GrantService: Sendable {
   /// Does what is asked, and gives what was granted or taken back: as much as one answer can hold, since who
   /// takes all back knows what it was.
   ///
-  /// Nothing is granted if it `isCancelled` when it has been looked at.
+  /// Nothing is granted if nobody waits for it any more when it has been looked at.
   package func perform(
-    _ request: GrantRequest, by caller: CallerIdentity, isCancelled: () -> Bool = { false }
+    _ request: GrantRequest, by caller: CallerIdentity, for client: ControlReporter? = nil
   ) throws(ControlFailure) -> [GrantedPlace] {
     // Also of what was done in part.
     defer { changed() }
@@ -73,7 +73,7 @@ package final class GrantService: Sendable {
         // same user's does not wait for that.
         let wanted = try wanted(identifier, path, inode, access, for: user, caller)
         done = try turns.with(user) { () throws(GrantFailure) in
-          guard !isCancelled() else { throw .app(.cancelled) }
+          guard client?.isCancelled != true else { throw .app(.cancelled) }
           try? writer.writeOwed()
           return (.granted, [try put(wanted)])
         }

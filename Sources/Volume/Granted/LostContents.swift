@@ -10,9 +10,11 @@ internal import LinuxIO
 /// each view, and never more than one: what is taken back on one is never in the queue behind another.
 final class LostContents: Sendable {
   private struct Pending {
-    /// What is not forgotten yet, and may still be written; how often each was taken back meanwhile, since
-    /// what was granted again between has been read again.
-    var files: [NodeID: UInt64] = [:]
+    /// What is not forgotten yet, and may still be written.
+    var files: Set<NodeID> = []
+    /// Those that were taken back once more while they were being forgotten: if they were granted again
+    /// between, something has been read again.
+    var again: Set<NodeID> = []
     /// The devices of volumes that have a thread.
     var threads: Set<UInt32> = []
   }
@@ -23,7 +25,7 @@ final class LostContents: Sendable {
   init(_ kernel: KernelLink, _ nodes: NodeTable) { (self.kernel, self.nodes) = (kernel, nodes) }
 
   /// Whether what was stored in a file may still be written.
-  func has(_ file: NodeID) -> Bool { pending.withLock { $0.files[file] != nil } }
+  func has(_ file: NodeID) -> Bool { pending.withLock { $0.files.contains(file) } }
 
   /// Has the kernel write back and forget the contents of files, and waits for that until some time at most;
   /// false if that is over.
@@ -31,13 +33,13 @@ final class LostContents: Sendable {
   /// What was waited for before is not waited for again.
   func forget(_ files: Set<NodeID>, until end: UInt64) -> Bool {
     let new = pending.withLock { pending in
-      for file in files { pending.files[file, default: 0] &+= 1 }
-      return files.filter { pending.files[$0] == 1 }
+      let new = files.subtracting(pending.files)
+      pending.again.formUnion(files.subtracting(new))
+      pending.files.formUnion(new)
+      return new
     }
     for file in new { begin(device(of: file)) }
-    return pending.wait(milliseconds: millisecondsLeft(until: end)) { pending in
-      new.allSatisfy { pending.files[$0] == nil }
-    }
+    return pending.wait(milliseconds: millisecondsLeft(until: end)) { $0.files.isDisjoint(with: new) }
   }
 
   private func begin(_ device: UInt32) {
@@ -49,19 +51,20 @@ final class LostContents: Sendable {
 
   private func forgetAll(on device: UInt32) {
     while let files = next(on: device) {
-      for (file, times) in files {
+      for file in files {
+        pending.withLock { _ = $0.again.remove(file) }
         kernel.forgetContents(of: [file])
-        pending.withLock { if $0.files[file] == times { $0.files[file] = nil } }
+        pending.withLock { if $0.again.remove(file) == nil { $0.files.remove(file) } }
       }
       pending.wake()
     }
   }
 
   /// Nil, and no thread any more, if there is nothing.
-  private func next(on device: UInt32) -> [NodeID: UInt64]? {
+  private func next(on device: UInt32) -> Set<NodeID>? {
     pending.withLock { pending in
       // Whatever the kernel has left alone meanwhile has no device any more.
-      let files = pending.files.filter { [device, 0].contains(self.device(of: $0.key)) }
+      let files = pending.files.filter { [device, 0].contains(self.device(of: $0)) }
       if !files.isEmpty { return files }
       pending.threads.remove(device)
       return nil
