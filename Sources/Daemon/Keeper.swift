@@ -70,6 +70,7 @@ struct Keeper {
     var failures = 0
     var owed = Owed()
     while true {
+      program.forget()
       let worker = clx_fork_sharing_descriptors()
       if worker == 0 {
         victim.isWorker()
@@ -152,6 +153,8 @@ struct Keeper {
   private struct Owed {
     /// The signal that asks to end, if one has come.
     var signal: Int32?
+    /// Whether the process that mounts may have ended.
+    var looksForHelper = false
     /// Workers that were killed and have not ended yet.
     var dying: [Int32] = []
     /// Nil if no upgrade waits for those.
@@ -164,13 +167,9 @@ struct Keeper {
   private struct PostponedUpgrade {
     /// How many were killed for it.
     var workers = 0
-    var looks = 0
+    private let end = monotonicNanoseconds() + 60 * 1_000_000_000
 
-    var isOverdue: Bool { workers > 3 || looks > 60 }
-
-    /// Whether it is time to end what keeps a worker; what serves others' volumes may owe answers as well,
-    /// and is not to be ended each time.
-    var isTimeToEnd: Bool { looks % 30 == 3 }
+    var isOverdue: Bool { workers > 3 || millisecondsLeft(until: end) == 0 }
   }
 
   /// Waits for the end of a worker, and passes on to it what asks us to end; nil if it was ended for another
@@ -184,7 +183,7 @@ struct Keeper {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       owed.dying.removeAll { waitpid($0, nil, WNOHANG) != 0 }
-      if let upgrade = owed.upgrade, owed.dying.isEmpty || upgrade.isOverdue {
+      if isServed, let upgrade = owed.upgrade, owed.dying.isEmpty || upgrade.isOverdue {
         if rehearse() { return end(worker, &owed) }
         owed.upgrade = nil
       }
@@ -197,17 +196,22 @@ struct Keeper {
           return status
         }
         endEngines(second: stuck)
-      } else if signal == nil, owed.upgrade != nil {
-        owed.upgrade?.looks += 1
-        if owed.upgrade?.isTimeToEnd == true { endEngines(all: false) }
+      }
+      if signal?.number == SIGCHLD { owed.looksForHelper = true }
+      if isServed, owed.looksForHelper {
+        owed.looksForHelper = false
+        if helper.hasEnded { reviveHelper(victim) }
       }
       switch signal?.number {
-      case SIGCHLD:
-        if kept.isServing, helper.hasEnded { reviveHelper(victim) }
       case Self.restartSignal:
-        guard kept.isServing, rehearse() else { continue }
+        guard isServed else {
+          postponeUpgrade(&owed)
+          continue
+        }
+        guard rehearse() else { continue }
         if owed.dying.isEmpty { return end(worker, &owed) }
         postponeUpgrade(&owed)
+      case SIGCHLD: break
       case let other?:
         owed.signal = other
         // A terminal sends its signals to the worker as well.
@@ -216,6 +220,10 @@ struct Keeper {
       }
     }
   }
+
+  /// Whether a worker serves: one that takes over closes what it does not know, and one that has unmounted
+  /// is about to end.
+  private var isServed: Bool { kept.isServing && !kept.isBeingTakenOver }
 
   private func reviveHelper(_ victim: MemoryVictim) {
     DaemonLog.write("the process that mounts volumes has ended; starting another one")
@@ -253,13 +261,7 @@ struct Keeper {
         "a volume does not answer and keeps the worker from ending; ending what serves "
           + (all ? "volumes" : "it"))
     }
-    endEngines(all: all)
-  }
-
-  private func endEngines(all: Bool) {
-    for (_, life) in kept.volumes {
-      MountHelper.end(life, all ? MountHelper.end : MountHelper.endIfOwing)
-    }
+    for (_, life) in volumes { MountHelper.end(life, all ? MountHelper.end : MountHelper.endIfOwing) }
   }
 
   /// Whether the installed program can go on from here.
@@ -273,7 +275,7 @@ struct Keeper {
   /// Another program would begin with a copy of the descriptors that dying workers share with us: those would
   /// hold what it closes, and no lock of the store would be free.
   private func postponeUpgrade(_ owed: inout Owed) {
-    DaemonLog.write("a worker that was ended waits for a volume; the installed program takes over after that")
+    DaemonLog.write("the installed program takes over when a worker serves, and none is left that was ended")
     if owed.upgrade == nil { owed.upgrade = PostponedUpgrade() }
     kept.answer(.later)
   }
@@ -289,17 +291,21 @@ struct Keeper {
       guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
       if let killed = self.status(of: dying) {
         owed.dying.append(worker)
-        owed.upgrade?.workers += 1
         status = killed
         if owed.upgrade?.isOverdue == true { break }
         postponeUpgrade(&owed)
+        owed.upgrade?.workers += 1
         kept.ended(.signal(SIGKILL))
         return nil
       }
       endEngines(second: waited / 1000)
     }
+    guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else {
+      // The next one may do it.
+      postponeUpgrade(&owed)
+      return status
+    }
     owed.upgrade = nil
-    guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else { return status }
     kept.grantsWish()
     kept.ended(.wish)
     return nil

@@ -54,6 +54,9 @@ final class NextProgram: @unchecked Sendable {
     }
   }
 
+  /// A worker closes what nobody has noted, and this would be the number of something else.
+  func forget() { found = nil }
+
   /// Becomes it; returns only if that fails.
   ///
   /// The worker has ended, so nobody else has this table of descriptors. What it had open stays open, and

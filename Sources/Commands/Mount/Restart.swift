@@ -69,15 +69,14 @@ struct RestartCommand: Command {
       guard let client = try? daemon.client.again() else { break }
       guard case .status(let status)? = try? client.ask(.status, milliseconds: Self.patienceMilliseconds)
       else { continue }
-      guard status.counts["upgradeWaits"] == nil else {
-        isWaiting = true
+      isWaiting = status.counts["upgradeWaits"] != nil
+      guard !isWaiting, status.pid != daemon.status.pid else {
         // It ends for the installed program.
         if let worker = try? ProcessID.open(status.pid) {
           _ = try? worker.fd.waitUntilReadable(milliseconds: 500)
         }
         continue
       }
-      if status.pid == daemon.status.pid { continue }
       guard case .string(let why)? = status.counts["upgradeFailure"] else { return status }
       throw CommandFailure(.failed, "can't restart the daemon of \(daemon.status.store): \(why)")
     }

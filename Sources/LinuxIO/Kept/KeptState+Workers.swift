@@ -99,6 +99,9 @@ extension KeptState {
     }
   }
 
+  /// Whether a worker has died, and the next one does not serve yet.
+  package var isBeingTakenOver: Bool { header.pointee.diedAt != 0 }
+
   // MARK: Wishes
 
   /// Nothing that was answered before is the next answer.
