@@ -203,15 +203,13 @@ final class EngineProcess {
 
   /// Ends it with all that it has started, and waits for that.
   ///
-  /// `isHurried` does not let it finish anything.
+  /// It learns from the kernel that its filesystem is gone, and may have data to bring away: what it has said
+  /// to have is still in its memory. `isHurried` gives it a moment for that.
   func end(isHurried: Bool) {
     guard pid > 0 else { return }
-    if !isHurried {
-      // It learns from the kernel that its filesystem is gone, and may have data to bring away.
-      if (try? hasEnded(milliseconds: 10_000)) == true { return }
-      _ = kill(pid, SIGTERM)
-      if (try? hasEnded(milliseconds: 5000)) == true { return }
-    }
+    if !isHurried, (try? hasEnded(milliseconds: 10_000)) == true { return }
+    _ = kill(pid, SIGTERM)
+    if (try? hasEnded(milliseconds: isHurried ? 2000 : 5000)) == true { return }
     _ = kill(-pid, SIGKILL)
     _ = kill(pid, SIGKILL)
   }

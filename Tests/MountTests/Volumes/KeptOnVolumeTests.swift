@@ -154,4 +154,26 @@ struct KeptOnVolumeTests {
       cat $V/P/f
       """, "1\n120", as: RunFixture.root)
   }
+
+  /// What programs have closed is kept, also if the disk is ejected by force the moment after.
+  @Test(arguments: formats) func whatIsClosedOutlivesAnEject(format: String, program: String) throws {
+    guard Self.isThere(program) else { return }
+    let disk = try Disk(format)
+    try disk.expect(
+      """
+      P=$(cat <<'END'
+      import os, sys
+      for n in range(80):
+        file = os.open("%s/%d" % (sys.argv[1], n % 8), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.write(file, b"%4d" % (n + 100 * int(sys.argv[2])) * 1024); os.close(file)
+      END
+      )
+      for n in 1 2 3 4 5 6; do
+        /usr/bin/python3 -c "$P" $V/d $n; volume eject --force d >/dev/null
+        volume add --engine program d.img >/dev/null
+        for f in 0 1 2 3 4 5 6 7; do head -c 4 $V/d/$f; done; echo
+      done
+      """,
+      (1...6).map { n in (72..<80).map { " \(100 * n + $0)" }.joined() + "\n" }.joined())
+  }
 }
