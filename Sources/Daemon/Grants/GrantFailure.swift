@@ -69,7 +69,8 @@ enum GrantFailure: Error {
     case .ELOOP: "\(path) contains a symbolic link; give the path that it leads to"
     case .ENXIO: "\(path) is neither a file nor a directory"
     case .EXDEV: "another filesystem is mounted on the path \(path), which is not part of the tree"
-    case .EROFS: "\(path) is read-only: it belongs to an installed app or to the system domain"
+    case .EROFS:
+      "\(path) is read-only: it belongs to an installed app, to the system domain or to a read-only volume"
     case .ESTALE: "\(path) is being replaced; try again"
     case .EACCES, .EPERM:
       "you can't let an app \(writing ? "write" : "read") \(path), because you may not do so yourself; "

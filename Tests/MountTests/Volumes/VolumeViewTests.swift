@@ -41,6 +41,60 @@ struct VolumeViewTests {
 
   }
 
+  /// What is moved on a volume that no daemon has is found again; what takes its place is not granted.
+  @Test(arguments: [false, true]) func nothingTakesThePlaceOfWhatWasGranted(device: Bool) throws {
+    let fixture = try Work(rootless: false, device: device)
+    defer { if device { fixture.unmountDevice() } }
+    let mounted = fixture.run.mounted
+    try fixture.expect(
+      """
+      echo three >$V/other/c; echo four >$V/other/d; mkdir $V/gone
+      for path in mine other/c other/d gone; do insula grant $id $V/$path >/dev/null; done
+      run sh -c "cat $V/mine/a $V/other/c $V/other/d"
+      """, "one\nthree\nfour\n")
+    _ = try mounted.unmount()
+    // Directories that are exchanged, a file that gets another name, one that is replaced, one that is lost.
+    // The file is found again if the kernel still knows its name.
+    let moved = try Program.run([
+      "sh", "-ec",
+      """
+      cd "$0"; mv other/c other/kept; echo SECRET >other/c; echo five >other/new; mv other/new other/d
+      mkdir taken; echo SECRET >taken/a; mv mine moved; mv taken mine; rmdir gone; mkdir gone
+      echo six >gone/f; chown -R "$1" .
+      """, fixture.directory, "\(fixture.run.user.uid)",
+    ])
+    try #require(moved.status == 0, "\(moved)")
+    try mounted.mount()
+    try fixture.expect(
+      """
+      insula grants $id | grep -o 'Volumes/work/[a-z/]*' | grep -v kept | sort
+      run sh -c "cat $V/moved/a $V/other/d $V/gone/f; cat $V/mine/a $V/other/c 2>&1 | grep -c -i 'no such'"
+      """, "Volumes/work/gone\nVolumes/work/moved\nVolumes/work/other/d\none\nfive\nsix\n2\n")
+    // It is so for good.
+    _ = try mounted.unmount()
+    try mounted.mount()
+    try fixture.expect(
+      "insula grants $id | grep -o 'Volumes/work/[a-z/]*' | grep -v kept | sort | tr '\\n' ' '",
+      "Volumes/work/gone Volumes/work/moved Volumes/work/other/d ")
+  }
+
+  /// A working directory that is moved out of what was granted past the daemon stays the app's until that is
+  /// revoked.
+  @Test func whatIsMovedAwayFromOutsideIsLostWithTheGrant() throws {
+    let fixture = try Work(rootless: false)
+    try fixture.expect(
+      """
+      mkdir $V/mine/sub; echo three >$V/mine/sub/c; insula grant $id $V/mine >/dev/null
+      come() { for n in $(seq 500); do [ -e "$1" ] && break; sleep 0.02; done; ls "$1" | wc -l; }
+      run sh -c "cd $V/mine/sub; echo >$DATA/tmp/begun; until [ -e $DATA/tmp/moved ]; do sleep 0.02; done
+        sleep 2; cat c; ls .. 2>&1 | grep -c other; echo >$DATA/tmp/seen
+        until [ -e $DATA/tmp/revoked ]; do sleep 0.02; done
+        cat c 2>&1 | grep -c -i -e 'no such' -e permitted -e stale" &
+      come $DATA/tmp/begun; cd \(fixture.directory); mv mine/sub other/; touch $DATA/tmp/moved
+      come $DATA/tmp/seen; insula revoke $id $V/mine >/dev/null; touch $DATA/tmp/revoked; wait
+      """, "1\nthree\n0\n1\n1\n")
+  }
+
   /// Of a system store also on another device, as a disk that was plugged in.
   private static let ways: [(rootless: Bool, device: Bool)] = [(false, false), (true, false), (false, true)]
 
