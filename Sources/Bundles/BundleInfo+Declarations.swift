@@ -26,13 +26,8 @@ extension BundleInfo {
   /// Reads UTExportedTypeDeclarations, UTImportedTypeDeclarations and CFBundleDocumentTypes.
   package func declarations() throws(Finding) -> AppDeclarations {
     var found = AppDeclarations()
-    found.exported = try types("UTExportedTypeDeclarations") { (identifier) throws(Finding) in
-      guard let prefix = Self.reserved.first(where: identifier.lowercased().hasPrefix) else { return }
-      throw Self.refusal(
-        "UTExportedTypeDeclarations: '\(identifier)' is not the app's to declare: only the system declares "
-          + "'\(prefix)*'; list it in UTImportedTypeDeclarations")
-    }
-    found.imported = try types("UTImportedTypeDeclarations") { (_) throws(Finding) in }
+    found.exported = try types("UTExportedTypeDeclarations", areOwn: true)
+    found.imported = try types("UTImportedTypeDeclarations", areOwn: false)
     if let circle = TypeCircle.find(in: found.exported + found.imported) {
       throw Self.refusal(Self.words(ofCircle: circle))
     }
@@ -56,9 +51,14 @@ extension BundleInfo {
     return "types conform to each other in a circle: \(path)"
   }
 
-  private func types(
-    _ key: String, check: (String) throws(Finding) -> Void
-  ) throws(Finding) -> [DeclaredType] {
+  private static func checkIsFree(_ identifier: String, _ key: String) throws(Finding) {
+    guard let prefix = reserved.first(where: identifier.lowercased().hasPrefix) else { return }
+    throw refusal(
+      "\(key): '\(identifier)' is not the app's to declare: only the system declares '\(prefix)*'; list it "
+        + "in UTImportedTypeDeclarations")
+  }
+
+  private func types(_ key: String, areOwn: Bool) throws(Finding) -> [DeclaredType] {
     var types: [DeclaredType] = []
     for entry in try entries(key) {
       guard let identifier = entry["UTTypeIdentifier"]?.string else {
@@ -69,7 +69,7 @@ extension BundleInfo {
           "\(key): '\(identifier.beginning(60))' is no type: it may contain only letters, digits, '-', '_' "
             + "and '.', and at most \(DeclarationLimits.identifierBytes) of them")
       }
-      try check(identifier)
+      if areOwn { try Self.checkIsFree(identifier, key) }
       let tags = entry["UTTypeTagSpecification"]?.dictionary
       func listed(_ value: PropertyList?, _ what: String) throws(Finding) -> [String] {
         let texts = Self.texts(value)

@@ -15,7 +15,7 @@ extension EngineSupervisor {
   /// `prepares` makes it what is promised, before anybody has it.
   func mountByKernel(
     _ program: EngineProgram, at place: String, _ report: EngineReport,
-    prepares: (_ root: FD) throws(Errno) -> Void = { (_) throws(Errno) in }
+    prepares: ((_ root: FD) throws(Errno) -> Void)? = nil
   ) throws(EngineFailure) {
     var output = EngineOutput()
     let status = try attempt({ "the kernel does not mount it: \($0.message)" }) { () throws(Errno) in
@@ -35,7 +35,7 @@ extension EngineSupervisor {
     }
     try attempt({ "the mount is not there: \($0.message)" }) { () throws(Errno) in
       let root = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)
-      try prepares(root.fd)
+      try prepares?(root.fd)
       send(report, with: root.fd)
     }
     // In the namespace it would stay for as long as we are there.

@@ -52,20 +52,23 @@ extension Volume {
 
   /// Looks for a grant again, once the daemon has changed names on its way: a volume may have come.
   func findAgain(_ id: Int64) {
-    guard var entry = grants.entry(id) else { return }
-    let (known, place) = (entry.record, entry.record.place)
-    guard let found = located(known) else {
+    guard let entry = grants.entry(id) else { return }
+    let known = entry.record
+    guard let (record, steps) = located(known) else {
       grants.remove(id)
-      for view in grants.views(of: entry.holder) { view.granted.drop(place) }
+      for view in grants.views(of: entry.holder) { view.granted.drop(known.place) }
       return grants.report([id])
     }
-    (entry.record, entry.steps) = found
-    if found.record.path != known.path { entry.previousName = nil }
-    grants.put(entry)
-    if found.record.path != known.path {
-      let move = ScopeMove(old: known.path, new: found.record.path)
+    var new = entry
+    (new.record, new.steps) = (record, steps)
+    let isMoved = record.path != known.path
+    if isMoved { new.previousName = nil }
+    grants.put(new)
+    guard record != known else { return }
+    if isMoved {
+      let move = ScopeMove(old: known.path, new: record.path)
       for view in grants.views(of: entry.holder) { view.granted.follow([move]) }
     }
-    if found.record != known { grants.report([id]) }
+    grants.report([id])
   }
 }
