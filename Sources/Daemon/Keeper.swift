@@ -183,6 +183,10 @@ struct Keeper {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
       owed.dying.removeAll { waitpid($0, nil, WNOHANG) != 0 }
+      if isServed, owed.looksForHelper {
+        owed.looksForHelper = false
+        if helper.hasEnded { reviveHelper(victim) }
+      }
       if isServed, let upgrade = owed.upgrade, owed.dying.isEmpty || upgrade.isOverdue {
         if rehearse() { return end(worker, &owed) }
         owed.upgrade = nil
@@ -198,10 +202,6 @@ struct Keeper {
         endEngines(second: stuck)
       }
       if signal?.number == SIGCHLD { owed.looksForHelper = true }
-      if isServed, owed.looksForHelper {
-        owed.looksForHelper = false
-        if helper.hasEnded { reviveHelper(victim) }
-      }
       switch signal?.number {
       case Self.restartSignal:
         guard isServed else {

@@ -83,8 +83,14 @@ extension MountHelper {
     }
 
     private func answerApart(_ request: Request, _ asker: FD) -> Never {
-      let isRehearsal = if case .rehearse = request { true } else { false }
-      alarm(UInt32(isRehearsal ? Rehearsal.seconds + 3 : Self.seconds))
+      // Programs are given a moment to end.
+      let seconds =
+        switch request {
+        case .rehearse: Rehearsal.seconds + 3
+        case .browse: Self.seconds + 3
+        default: Self.seconds
+        }
+      alarm(UInt32(seconds))
       answer(asker) { () throws(Errno) in
         switch request {
         case .mount(let user, let group, let path): return try mount(for: user, group, at: path)

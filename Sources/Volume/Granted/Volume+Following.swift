@@ -55,7 +55,7 @@ extension Volume {
   func updateGrants(in directory: ObjectNumber) {
     let touched = grants.touches(directory)
     guard !touched.isEmpty else { return }
-    grants.moving.withLock { _ in for id in touched { findAgain(id) } }
+    grants.moving.withLock { _ in for id in touched { refresh(id) } }
   }
 
   /// A rename has been made.

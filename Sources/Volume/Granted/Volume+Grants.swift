@@ -44,10 +44,17 @@ extension Volume {
     grants.moving.withLock { _ in
       var changed: [Int64] = []
       for known in records {
-        let found = located(known)
-        if found?.record != known { changed.append(known.id) }
-        guard let (record, steps) = found else { continue }
-        grants.put(Grants.Entry(record: record, steps: steps))
+        var record = known
+        var resolved = resolvedPath(along: record.path, for: record.user)
+        if !resolved.isOnServer, resolved.found?.identity != record.identity {
+          if let path = path(of: record.identity), GrantPath.isPath(path) {
+            record.path = path
+            resolved = self.resolvedPath(along: path, for: record.user)
+          }
+          if let found = resolved.found { record.identity = found.identity }
+          if record != known { changed.append(record.id) }
+        }
+        grants.put(Grants.Entry(record: record, steps: resolved.steps))
       }
       grants.report(changed)
     }

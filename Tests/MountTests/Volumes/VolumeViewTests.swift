@@ -41,43 +41,6 @@ struct VolumeViewTests {
 
   }
 
-  /// What is moved on a volume that no daemon has is found again; what takes its place is not granted.
-  @Test(arguments: [false, true]) func nothingTakesThePlaceOfWhatWasGranted(device: Bool) throws {
-    let fixture = try Work(rootless: false, device: device)
-    defer { if device { fixture.unmountDevice() } }
-    let mounted = fixture.run.mounted
-    try fixture.expect(
-      """
-      echo three >$V/other/c; echo four >$V/other/d; mkdir $V/gone
-      for path in mine other/c other/d gone; do insula grant $id $V/$path >/dev/null; done
-      run sh -c "cat $V/mine/a $V/other/c $V/other/d"
-      """, "one\nthree\nfour\n")
-    _ = try mounted.unmount()
-    // Directories that are exchanged, a file that gets another name, one that is replaced, one that is lost.
-    // The file is found again if the kernel still knows its name.
-    let moved = try Program.run([
-      "sh", "-ec",
-      """
-      cd "$0"; mv other/c other/kept; echo SECRET >other/c; echo five >other/new; mv other/new other/d
-      mkdir taken; echo SECRET >taken/a; mv mine moved; mv taken mine; rmdir gone; mkdir gone
-      echo six >gone/f; chown -R "$1" .
-      """, fixture.directory, "\(fixture.run.user.uid)",
-    ])
-    try #require(moved.status == 0, "\(moved)")
-    try mounted.mount()
-    try fixture.expect(
-      """
-      insula grants $id | grep -o 'Volumes/work/[a-z/]*' | grep -v kept | sort
-      run sh -c "cat $V/moved/a $V/other/d $V/gone/f; cat $V/mine/a $V/other/c 2>&1 | grep -c -i 'no such'"
-      """, "Volumes/work/gone\nVolumes/work/moved\nVolumes/work/other/d\none\nfive\nsix\n2\n")
-    // It is so for good.
-    _ = try mounted.unmount()
-    try mounted.mount()
-    try fixture.expect(
-      "insula grants $id | grep -o 'Volumes/work/[a-z/]*' | grep -v kept | sort | tr '\\n' ' '",
-      "Volumes/work/gone Volumes/work/moved Volumes/work/other/d ")
-  }
-
   /// A working directory that is moved out of what was granted past the daemon stays the app's until that is
   /// revoked.
   @Test func whatIsMovedAwayFromOutsideIsLostWithTheGrant() throws {
