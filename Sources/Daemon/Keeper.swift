@@ -201,7 +201,6 @@ struct Keeper {
         }
         endEngines(second: stuck)
       }
-      if signal?.number == SIGCHLD { owed.looksForHelper = true }
       switch signal?.number {
       case Self.restartSignal:
         guard isServed else {
@@ -211,7 +210,7 @@ struct Keeper {
         guard rehearse() else { continue }
         if owed.dying.isEmpty { return end(worker, &owed) }
         postponeUpgrade(&owed)
-      case SIGCHLD: break
+      case SIGCHLD: owed.looksForHelper = true
       case let other?:
         owed.signal = other
         // A terminal sends its signals to the worker as well.
@@ -275,7 +274,7 @@ struct Keeper {
   /// Another program would begin with a copy of the descriptors that dying workers share with us: those would
   /// hold what it closes, and no lock of the store would be free.
   private func postponeUpgrade(_ owed: inout Owed) {
-    DaemonLog.write("the installed program takes over when a worker serves, and none is left that was ended")
+    DaemonLog.write("the installed program takes over when a worker serves and all earlier ones have ended")
     if owed.upgrade == nil { owed.upgrade = PostponedUpgrade() }
     kept.answer(.later)
   }

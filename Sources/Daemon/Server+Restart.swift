@@ -36,8 +36,8 @@ extension Server {
       ControlFailure("the installed program could not be started; the running one goes on", .EIO)
     case .later:
       ControlFailure(
-        "a process that served before has not ended, since a file's reader waits for a volume; the "
-          + "installed program takes over when it has, or in a minute", .EAGAIN)
+        "a process that served before has not ended, since it waits for a volume that does not answer; the "
+          + "installed program takes over when it has ended, or in a minute", .EAGAIN)
     case .some(.none), nil:
       ControlFailure("the keeper does not answer; the running program goes on", .EAGAIN)
     }

@@ -11,8 +11,8 @@ package struct FileStamp: Hashable, Sendable {
   private let size: Int64
 
   package init(_ status: FileStatus) {
-    changed = Self.nanoseconds(status.st_ctim)
-    modified = Self.nanoseconds(status.st_mtim)
+    changed = status.st_ctim.nanoseconds
+    modified = status.modifiedNanoseconds
     size = Int64(status.st_size)
   }
 
@@ -23,10 +23,11 @@ package struct FileStamp: Hashable, Sendable {
   package var isSettled: Bool {
     var now = FileTime()
     clock_gettime(CLOCK_REALTIME, &now)
-    return Self.nanoseconds(now) &- changed > 1_000_000_000
+    return now.nanoseconds &- changed > 1_000_000_000
   }
+}
 
-  private static func nanoseconds(_ time: FileTime) -> Int64 {
-    Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
-  }
+extension FileTime {
+  /// Since the beginning of its clock.
+  var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
 }

@@ -51,9 +51,7 @@ package struct FileStatus: Sendable {
   package var isSymlink: Bool { type == FileMode(S_IFLNK) }
 
   /// When its contents were changed, in nanoseconds since 1970.
-  package var modifiedNanoseconds: Int64 {
-    Int64(st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(st_mtim.tv_nsec)
-  }
+  package var modifiedNanoseconds: Int64 { st_mtim.nanoseconds }
 
   /// Whether both are of one object; as long as somebody has it open, no other gets its numbers.
   package func isSameObject(as other: FileStatus) -> Bool {

@@ -66,7 +66,10 @@ struct RestartCommand: Command {
     let end = monotonicNanoseconds() &+ UInt64(Self.patienceMilliseconds) * 1_000_000
     var isWaiting = false
     while monotonicNanoseconds() < end {
-      guard let client = try? daemon.client.again() else { break }
+      guard let client = try? daemon.client.again() else {
+        isWaiting = false
+        break
+      }
       guard case .status(let status)? = try? client.ask(.status, milliseconds: Self.patienceMilliseconds)
       else { continue }
       isWaiting = status.counts["upgradeWaits"] != nil
@@ -80,7 +83,7 @@ struct RestartCommand: Command {
       guard case .string(let why)? = status.counts["upgradeFailure"] else { return status }
       throw CommandFailure(.failed, "can't restart the daemon of \(daemon.status.store): \(why)")
     }
-    guard !isWaiting || monotonicNanoseconds() < end else {
+    guard !isWaiting else {
       throw CommandFailure(
         .failed,
         "the daemon of \(daemon.status.store) goes on with the running program, since one that served before "

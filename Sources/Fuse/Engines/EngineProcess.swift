@@ -203,8 +203,8 @@ final class EngineProcess {
 
   /// Ends it with all that it has started, and waits for that.
   ///
-  /// It learns from the kernel that its filesystem is gone, and may have data to bring away: what it has said
-  /// to have is still in its memory. `isHurried` gives it a moment for that.
+  /// It learns from the kernel that its filesystem is gone, and may have data to bring away: what it has
+  /// acknowledged can still be in its memory. `isHurried` gives it a moment for that.
   func end(isHurried: Bool) {
     guard pid > 0 else { return }
     if !isHurried, (try? hasEnded(milliseconds: 10_000)) == true { return }

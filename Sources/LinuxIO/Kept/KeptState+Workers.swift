@@ -104,7 +104,7 @@ extension KeptState {
 
   // MARK: Wishes
 
-  /// Nothing that was answered before is the next answer.
+  /// Drops an answer that nobody has waited for.
   package func awaitAnswer() {
     _ = try? answered.use { (fd) throws(Errno) in try fd.readAvailable(limit: 8) }
   }
