@@ -185,9 +185,14 @@ final class GrantedNames {
     var place = root
     for (depth, name) in path.enumerated() {
       let directory = depth < steps.count ? steps[depth].directory : nil
-      let child = place.children[name] ?? Place(name)
-      link(child, to: place, directory)
-      place = child
+      if let child = place.children[name] {
+        set(directory, of: child)
+        place = child
+      } else {
+        let child = Place(name)
+        link(child, to: place, directory)
+        place = child
+      }
     }
     return place
   }

@@ -31,8 +31,15 @@ struct ResolvedPath {
   var found: Found?
   /// Whether it leads to a volume that may not answer: what is granted there is granted by its path.
   var isOnServer = false
+  /// Whether it leads to a volume of any kind; what is granted there stays with its path.
+  var isOnVolume = false
   /// Whether something is there, as far as that can be told.
   var isThere: Bool { found != nil || isOnServer }
+
+  /// It leads to something.
+  mutating func end(at object: FD, _ status: FileStatus) {
+    found = Found(status: status, identity: ObjectIdentity(status, of: object))
+  }
 }
 
 extension Volume {
@@ -52,23 +59,33 @@ extension Volume {
     var directory = start
     guard var status = try? directory.fd.status() else { return resolved }
     for name in names {
-      guard status.isDirectory else { return resolved }
-      let number = ObjectNumber(status)
-      resolved.steps.append(ResolvedPath.Step(name, in: number))
-      if attached.hasQueues, attached.arePlaced(in: number),
-        attached.find(name, in: number, for: user)?.engine.queue != nil
-      {
-        resolved.isOnServer = true
-        return resolved
-      }
-      guard let next = try? child(name, of: directory.fd, number, for: user),
+      guard let next = step(to: name, from: directory.fd, status, for: user, &resolved),
         let found = try? next.fd.status()
       else { return resolved }
       directory = next
       status = found
     }
-    resolved.found = ResolvedPath.Found(status: status, identity: ObjectIdentity(status, of: directory.fd))
+    resolved.end(at: directory.fd, status)
     return resolved
+  }
+
+  /// One name further; nil if nothing is there, or that can't be told.
+  func step(
+    to name: [UInt8], from directory: FD, _ status: FileStatus, for user: UInt32,
+    _ resolved: inout ResolvedPath
+  ) -> OwnedFD? {
+    guard status.isDirectory else { return nil }
+    let number = ObjectNumber(status)
+    resolved.steps.append(ResolvedPath.Step(name, in: number))
+    let ignoresCase = settings.ignoresCase
+    if let volume = attached.find(name, in: number, for: user, ignoringCase: ignoresCase) {
+      resolved.isOnVolume = true
+      resolved.isOnServer = volume.engine.queue != nil
+      if resolved.isOnServer { return nil }
+    } else if attached.awaited(name, in: number, for: user) != nil {
+      resolved.isOnVolume = true
+    }
+    return try? child(name, of: directory, number, for: user)
   }
 
   /// What has a name in a directory; where volumes are, a volume's root.
@@ -95,22 +112,6 @@ extension Volume {
     return nil
   }
 
-  /// Where an object of the tree is; nil if it is not there any more, or can't be found.
-  ///
-  /// By its handle, which leads to it whatever its name is.
-  func path(of identity: ObjectIdentity) -> [[UInt8]]? {
-    guard settings.fileHandles, let handle = FileHandle(encoded: identity.handle),
-      let object = try? tree.open(handle), let status = try? object.fd.status(), status.st_nlink > 0,
-      ObjectIdentity(status, of: object.fd) == identity
-    else { return nil }
-    if status.isDirectory { return path(of: object.fd) }
-    // The kernel knows a file's name only if it was looked up recently.
-    if let names = kernelPath(of: object.fd), resolvedPath(along: names, for: 0).found?.identity == identity {
-      return names
-    }
-    return search(for: status)
-  }
-
   /// The names by which the kernel knows an object; not for long, since it may be moved.
   func kernelPath(of object: FD) -> [[UInt8]]? {
     guard let path = try? object.ownPath() else { return nil }
@@ -122,27 +123,6 @@ extension Volume {
       guard path.starts(with: base) else { continue }
       let rest = path.dropFirst(base.count)
       if rest.isEmpty || rest.first == UInt8(ascii: "/") { return GrantPath.names(Array(rest)) }
-    }
-    return nil
-  }
-
-  /// The limit of the search, which is needed only after a machine stopped at a bad moment.
-  private static var mostNamesToSearch: Int { 200_000 }
-
-  /// Goes through the users' files for one of that number.
-  private func search(for wanted: FileStatus) -> [[UInt8]]? {
-    var waiting = [[Array("Users".utf8)]]
-    var count = 0
-    while let names = waiting.popLast() {
-      guard let directory = try? tree.openDirectory(at: names), let entries = try? directory.fd.entries()
-      else { continue }
-      for entry in entries {
-        count += 1
-        guard count < Self.mostNamesToSearch else { return nil }
-        guard let status = try? directory.fd.status(of: entry.name) else { continue }
-        if status.isSameObject(as: wanted) { return names + [entry.name] }
-        if status.isDirectory, GrantPath.isPath(names + [entry.name]) { waiting.append(names + [entry.name]) }
-      }
     }
     return nil
   }

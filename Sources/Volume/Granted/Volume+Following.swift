@@ -53,9 +53,9 @@ struct ScopeMove {
 extension Volume {
   /// Names in a directory have been changed by the daemon itself.
   func updateGrants(in directory: ObjectNumber) {
-    let touched = grants.touches(directory)
-    guard !touched.isEmpty else { return }
-    grants.moving.withLock { _ in for id in touched { refresh(id) } }
+    if grants.isEmpty { return }
+    // Inside the lock: what another one moves just now may lead through this directory when that is done.
+    grants.moving.withLock { _ in for id in grants.touches(directory) { refresh(id) } }
   }
 
   /// A rename has been made.

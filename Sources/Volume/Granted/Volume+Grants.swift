@@ -36,30 +36,6 @@ extension Volume {
     grants.record(of: GrantHolder(identifier, user), at: path)
   }
 
-  /// Takes over what was granted when an earlier daemon ran, before anyone can look at the tree.
-  ///
-  /// What is not where it was is looked for: an object that still exists is what was meant, wherever it is
-  /// now.
-  package func loadGrants(_ records: [GrantRecord]) {
-    grants.moving.withLock { _ in
-      var changed: [Int64] = []
-      for known in records {
-        var record = known
-        var resolved = resolvedPath(along: record.path, for: record.user)
-        if !resolved.isOnServer, resolved.found?.identity != record.identity {
-          if let path = path(of: record.identity), GrantPath.isPath(path) {
-            record.path = path
-            resolved = self.resolvedPath(along: path, for: record.user)
-          }
-          if let found = resolved.found { record.identity = found.identity }
-          if record != known { changed.append(record.id) }
-        }
-        grants.put(Grants.Entry(record: record, steps: resolved.steps))
-      }
-      grants.report(changed)
-    }
-  }
-
   /// Lets an app have what was found to be at a path.
   ///
   /// It is in all its views when this returns. ESTALE if something else is there by now; EDQUOT if there

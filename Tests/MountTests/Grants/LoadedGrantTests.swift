@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import TestSupport
+internal import Testing
+@testable internal import Volume
+
+/// What a worker takes over of grants when it starts, for which everybody waits.
+@Suite(.serialized, .enabled(if: Program.isRoot, "mounting takes root"))
+struct LoadedGrantTests {
+  private let fixture: GrantedMounts
+  init() throws { fixture = try GrantedMounts() }
+
+  private func milliseconds(_ body: () throws -> Void) rethrows -> Double {
+    let start = monotonicNanoseconds()
+    try body()
+    return Double(monotonicNanoseconds() - start) / 1e6
+  }
+
+  private func record(
+    _ id: Int64, _ name: String, identity: ObjectIdentity, isWritable: Bool = false
+  ) -> GrantRecord {
+    GrantRecord(
+      id: id, identifier: fixture.app, user: 0, team: Team("T", root: nil), path: GrantedMounts.names(name),
+      isWritable: isWritable, isDirectory: false, identity: identity, granted: 0)
+  }
+
+  private func identity(_ name: String) throws -> ObjectIdentity {
+    let path = GrantedMounts.names(name)
+    return try #require(fixture.volume.resolvedPath(along: path, for: 0).found?.identity)
+  }
+
+  /// Makes files beside the daemon, which is not what is tested.
+  private func make(_ count: Int, in directory: String, _ prefix: String = "f") throws {
+    let path = fixture.mounts.backing(directory)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    for number in 0..<count {
+      try #require(FileManager.default.createFile(atPath: "\(path)/\(prefix)\(number)", contents: nil))
+    }
+  }
+
+  /// Makes so many files and moves them to where no path is long enough for them.
+  private func unnamed(_ count: Int) throws -> [ObjectIdentity] {
+    let deep = Array(repeating: String(repeating: "n", count: 250), count: 10).joined(separator: "/")
+    try make(count, in: "lower/\(deep)")
+    try make(0, in: "upper/\(deep)")
+    let identities = try (0..<count).map { try identity("lower/\(deep)/f\($0)") }
+    let (old, new) = (fixture.mounts.backing("lower"), fixture.mounts.backing("upper/\(deep)/lower"))
+    try #require(rename(old, new) == 0)
+    return identities
+  }
+
+  @Test func directoriesOnTheWayAreLookedUpOnce() throws {
+    let (depth, count) = (400, 400)
+    let directory = (0..<depth).map { "d\($0)" }.joined(separator: "/")
+    try make(count, in: directory)
+    let records = try (0..<count).map { number in
+      let name = "\(directory)/f\(number)"
+      return record(Int64(number + 1), name, identity: try identity(name))
+    }
+    let walked = milliseconds {
+      for record in records { _ = fixture.volume.resolvedPath(along: record.path, for: 0) }
+    }
+    let loaded = milliseconds { fixture.volume.loadGrants(records.reversed()) }
+    print("\(count) grants, \(depth) directories deep: loaded in \(loaded) ms; walked in \(walked) ms")
+    #expect(loaded < walked / 2)
+    #expect(fixture.told.all.isEmpty && fixture.volume.granted == records)
+    // All of their names are known: they follow a rename above them.
+    try fixture.rename(fixture.all("d0"), fixture.all("moved"))
+    let moved = "moved/" + directory.dropFirst(3)
+    #expect(fixture.place(1) == moved + "/f0" && fixture.place(Int64(count)) == moved + "/f\(count - 1)")
+  }
+
+  /// Files that no path is long enough for are searched for once, however many there are.
+  @Test func thereIsOneSearchForAll() throws {
+    let count = 200
+    let identities = try unnamed(count)
+    try make(5000, in: "many")
+    let records = identities.enumerated().map { index, identity in
+      record(Int64(index + 1), "gone\(index)", identity: identity)
+    }
+    let one = milliseconds {
+      fixture.volume.loadGrants(Array(records.prefix(1)))
+      fixture.volume.revokeGrants([1])
+    }
+    let all = milliseconds { fixture.volume.loadGrants(records) }
+    print("one search: \(one) ms; \(count) files that are searched for: \(all) ms")
+    #expect(all < one * 10)
+    #expect(fixture.volume.granted == records)
+  }
+
+  @Test func oneHomeIsNotSearchedAtTheCostOfAnother() throws {
+    try make(300, in: "../crowded", "a")
+    try make(3, in: "../other/documents")
+    let wanted = try [("../crowded/a0"), ("../other/documents/f1")].map { name in
+      try ObjectNumber(FD.cwd.status(of: fixture.mounts.backing(name)))
+    }
+    // Depths count too.
+    let found = fixture.volume.search(for: Set(wanted), of: [0], atMost: 100)
+    #expect(found[wanted[1]].map { GrantPath.path($0) } == Array("Users/other/documents/f1".utf8))
+    let all = fixture.volume.search(for: Set(wanted), of: [0])
+    #expect(all.count == 2 && all[wanted[0]].map { GrantPath.path($0) } == Array("Users/crowded/a0".utf8))
+    // Nothing of those who have granted nothing.
+    #expect(fixture.volume.search(for: Set(wanted), of: [4711]).isEmpty)
+  }
+
+  /// One of them was moved past the daemon to where the other is gone.
+  @Test func whatMeetsAtOnePathIsOneGrant() throws {
+    for name in ["kept", "moved"] { try fixture.write(name, to: fixture.all(name)) }
+    let records = [
+      record(1, "kept", identity: try identity("kept")),
+      record(2, "moved", identity: try identity("moved"), isWritable: true),
+    ]
+    try #require(rename(fixture.mounts.backing("moved"), fixture.mounts.backing("kept")) == 0)
+    fixture.volume.loadGrants(records)
+    let left = fixture.volume.granted
+    #expect(left.map(\.id) == [1] && left.allSatisfy { $0.isWritable && $0.identity == records[1].identity })
+    #expect(fixture.told.all == [1, 2])
+  }
+
+  /// A handle of another filesystem's may lead to anything here.
+  @Test func whatIsOnAVolumeStaysWithItsPath() throws {
+    try fixture.write("another's", to: fixture.all("file"))
+    var known = record(1, "file", identity: try identity("file"))
+    known.path = GrantPath.names(Array("Volumes/Away/file".utf8))
+    fixture.volume.loadGrants([known])
+    #expect(fixture.volume.granted == [known])
+  }
+}
