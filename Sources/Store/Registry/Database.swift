@@ -181,21 +181,38 @@ struct Database: ~Copyable {
 
   /// Does all that `body` does, or nothing; another process that wants to write meanwhile waits.
   func transaction<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+    let pages = try begin()
+    do throws(StoreError) {
+      try reservePages(beyond: pages)
+      let result = try body()
+      try commit()
+      return result
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  // These are no parts of `transaction`, of which there is one for each kind of result.
+
+  /// Begins a transaction; gives how many pages there are.
+  @inline(never)
+  private func begin() throws(StoreError) -> Int64 {
     try reserveJournal()
     // Before the change begins: from then on the first page of an empty database counts.
     let pages = try number("PRAGMA page_count")
     // From the start as a writer: one who becomes it later can't wait, as both might.
     try run("BEGIN IMMEDIATE")
-    do throws(StoreError) {
-      try reservePages(beyond: pages)
-      let result = try body()
-      try run("COMMIT")
-      return result
-    } catch {
-      // It is over already where SQLite has rolled back by itself.
-      if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
-      throw error
-    }
+    return pages
+  }
+
+  @inline(never)
+  private func commit() throws(StoreError) { try run("COMMIT") }
+
+  @inline(never)
+  private func rollBack() {
+    // It is over already where SQLite has rolled back by itself.
+    if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
   }
 
   /// Makes sure that the journal is there; what room it lacks is a reason to fail only when it is needed.
@@ -213,6 +230,7 @@ struct Database: ~Copyable {
   /// Lets the database have blocks for what may be added to it, if there are any.
   ///
   /// Not before it has its first page: SQLite takes a file of zeros for no database.
+  @inline(never)
   private func reservePages(beyond pages: Int64) throws(StoreError) {
     guard pages > 0 else { return }
     var (step, wanted) = (Int32(Self.reserve), pages * (try number("PRAGMA page_size")) + Self.reserve)

@@ -173,6 +173,7 @@ extension Volume {
   }
 
   /// Looks again at what is on the way to a grant.
+  @inline(never)
   private func refresh(_ id: Int64) {
     guard var entry = grants.entry(id) else { return }
     let resolved = resolvedPath(along: entry.record.path, for: entry.record.user)

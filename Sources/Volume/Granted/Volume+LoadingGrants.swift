@@ -25,7 +25,7 @@ extension Volume {
           continue
         }
         switch whereabouts(of: record.identity) {
-        case .path(let path): load(record, at: path, resolvedPath(along: path, for: record.user), &changed)
+        case .path(let path): load(record, at: path, walk.resolve(path, for: record.user), &changed)
         case .unnamed(let number): lost.append((record, number))
         case .gone: load(record, at: record.path, resolved, &changed)
         }
@@ -42,6 +42,7 @@ extension Volume {
   /// Notes a grant where it is now.
   ///
   /// Where its app was granted what is there, that grant stands for both.
+  @inline(never)
   private func load(
     _ known: GrantRecord, at path: [[UInt8]], _ resolved: ResolvedPath, _ changed: inout [Int64]
   ) {
@@ -71,6 +72,7 @@ extension Volume {
   }
 
   /// Asks for an object by its handle, which leads to it whatever its name is.
+  @inline(never)
   private func whereabouts(of identity: ObjectIdentity) -> Whereabouts {
     guard settings.fileHandles, let handle = FileHandle(encoded: identity.handle),
       let object = try? tree.open(handle), let status = try? object.fd.status(), status.st_nlink > 0,
@@ -94,6 +96,7 @@ extension Volume {
   ///
   /// One search for all, in which every home has its part: who has many files, or many such grants, leaves
   /// room for others.
+  @inline(never)
   func search(
     for wanted: Set<ObjectNumber>, of users: Set<UInt32>, atMost limit: Int = mostNamesToSearch
   ) -> [ObjectNumber: [[UInt8]]] {
@@ -116,6 +119,7 @@ extension Volume {
   private static var users: [UInt8] { Array("Users".utf8) }
 
   /// Goes through one home, and gives how many of those names it did not look at.
+  @inline(never)
   private func search(
     _ home: [[UInt8]], for wanted: Set<ObjectNumber>, atMost limit: Int,
     _ found: inout [ObjectNumber: [[UInt8]]]
