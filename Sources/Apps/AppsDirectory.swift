@@ -217,13 +217,19 @@ extension Installer {
   func registered<Result: ~Copyable>(
     _ body: () throws(StoreError) -> Result
   ) throws(AppFailure) -> Result {
-    do throws(StoreError) { return try body() } catch {
-      switch error {
-      case .appBusy(let identifier): throw .busy(identifier: identifier)
-      case .appExists(let identifier, let path):
-        throw .alreadyInstalled(identifier: identifier, path: "/\(path)")
-      default: throw .store(error)
-      }
+    do throws(StoreError) { return try body() } catch { throw AppFailure(ofRegistry: error) }
+  }
+}
+
+extension AppFailure {
+  /// Not inlined, since it would be a part of every kind of `registered`.
+  @inline(never)
+  fileprivate init(ofRegistry error: StoreError) {
+    switch error {
+    case .appBusy(let identifier): self = .busy(identifier: identifier)
+    case .appExists(let identifier, let path):
+      self = .alreadyInstalled(identifier: identifier, path: "/\(path)")
+    default: self = .store(error)
     }
   }
 }

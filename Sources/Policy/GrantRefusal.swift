@@ -50,6 +50,8 @@ package func refusalToGrant(_ names: [[UInt8]], to app: AppIdentifier) -> GrantR
 package enum GrantPath {
   /// The most bytes that one may have, with its slashes: as many as programs can name.
   package static let longest = 4000
+  /// The most names: everything that is done with a grant may look at each of them.
+  package static let deepest = 128
 
   fileprivate static let users = Array("Users".utf8)
   fileprivate static let documents = ["Data", "Documents"].map { Array($0.utf8) }
@@ -57,7 +59,7 @@ package enum GrantPath {
 
   /// Whether these can be the names of a path.
   package static func isPath(_ names: [[UInt8]]) -> Bool {
-    length(names) <= longest
+    names.count <= deepest && length(names) <= longest
       && names.allSatisfy { name in
         !name.isEmpty && name.count <= 255 && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
           && name != [UInt8(ascii: ".")] && name != [UInt8(ascii: "."), UInt8(ascii: ".")]

@@ -111,4 +111,30 @@ internal import Testing
         == .tooManyGrants(identifier: "com.example.editor"))
     _ = try registry.add(grant("Users/Shared/x", user: 502))
   }
+
+  /// However many users have as much as they may, their daemon starts.
+  @Test func allThatWereAddedCanBeRead() throws {
+    for user in 501...506 as ClosedRange<UInt32> {
+      for app in 0..<2 { try fill("com.example.app\(app)", user, Registry.mostGrantsOfUser / 2) }
+    }
+    #expect(try registry.grants().count == 6 * Registry.mostGrantsOfUser)
+  }
+
+  @Test func onePathThatCanNotBeUsedKeepsNobodyFromTheOthers() throws {
+    let known = try registry.add(grant("Users/Shared/x"))
+    var moved = try registry.add(grant("Users/Shared/y"))
+    // None is written, whoever asks for it.
+    let place = moved
+    moved.path = Array(repeating: [0x78], count: GrantPath.deepest + 1)
+    try registry.update([moved])
+    #expect(try registry.grants() == [known, place])
+    let long = Array(repeating: "x", count: 4001).joined()
+    let changed = try Program.run(
+      [
+        "sqlite3", made.path + "/state/insula.db",
+        "UPDATE grants SET path = CAST('\(long)' AS BLOB) WHERE id = 2",
+      ])
+    try #require(changed.status == 0, "\(changed.errors)")
+    #expect(try registry.grants() == [known])
+  }
 }

@@ -190,7 +190,7 @@ internal import Testing
   /// The deepest paths meet.
   @Test func deepTreesMeet() throws {
     var pair = Pair()
-    let deep = (0..<1990).map { _ in [UInt8(97)] }
+    let deep = (1..<GrantPath.deepest).map { _ in [UInt8(97)] }
     try pair.grant(1, [[98]] + deep)
     try pair.grant(2, [[99]] + deep, app: "other")
     let source = try #require(pair.disk.step([[98]]))

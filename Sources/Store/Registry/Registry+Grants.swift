@@ -15,14 +15,25 @@ extension Registry {
   /// All grants, in the order in which they were given.
   package func grants() throws(StoreError) -> [GrantRecord] {
     try use { (database) throws(StoreError) in
+      var grants: [GrantRecord] = []
+      // Many paths have the same names, which are kept once.
+      var names: Set<[UInt8]> = []
       let path = database.path
-      return try database.rows(
+      // However many there are: that no user has too many is seen to when they are added.
+      try database.each(
         """
         SELECT id, identifier, user, team, path, writable, directory, inode, handle, created, granted,
           root
         FROM grants ORDER BY id
         """
-      ) { (row) throws(StoreError) in try GrantRecord(row, path) }
+      ) { (row) throws(StoreError) in
+        var grant = try GrantRecord(row, path)
+        // One that no daemon could use keeps nobody from the others.
+        guard GrantPath.isPath(grant.path) else { return }
+        grant.path = grant.path.map { names.insert($0).memberAfterInsert }
+        grants.append(grant)
+      }
+      return grants
     }
   }
 
@@ -57,7 +68,7 @@ extension Registry {
   /// Notes where grants are now, of what, and with which access; those that are no more stay so.
   package func update(_ grants: [GrantRecord]) throws(StoreError) {
     try change { (database) throws(StoreError) in
-      for grant in grants {
+      for grant in grants where GrantPath.isPath(grant.path) {
         try database.run(
           "UPDATE grants SET path = ?, writable = ?, inode = ?, handle = ?, created = ? WHERE id = ?",
           .bytes(GrantPath.path(grant.path)), .integer(grant.isWritable ? 1 : 0),
@@ -97,7 +108,7 @@ extension Registry {
 extension GrantRecord {
   fileprivate init(_ row: Columns, _ file: String) throws(StoreError) {
     let path = GrantPath.names(try row.bytes(4))
-    guard let user = try row.user(2, file), !path.isEmpty, GrantPath.isPath(path) else {
+    guard let user = try row.user(2, file), !path.isEmpty else {
       throw .registryDamaged(path: file, what: "a grant has no user or no path")
     }
     self.init(

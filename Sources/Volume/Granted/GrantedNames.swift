@@ -7,7 +7,7 @@ internal import Store
 /// The names that lead to what was granted: a tree, like the tree of directories that they are in.
 ///
 /// A rename takes one name along with everything below it, however many grants that are. All that lead
-/// through a name share it, whoever granted them. Nothing here calls itself: a path has up to 2000 names.
+/// through a name share it, whoever granted them. Nothing here calls itself: a path has up to 128 names.
 ///
 /// Only for the holder of the lock of ``Grants``.
 final class GrantedNames {
@@ -72,13 +72,15 @@ final class GrantedNames {
     return steps
   }
 
-  /// All grants in a place, and how many bytes of their paths come after its name.
-  func grants(in place: Place) -> [(id: Int64, bytes: Int)] {
-    var found: [(id: Int64, bytes: Int)] = []
-    var waiting = [(place: place, bytes: 0)]
-    while let (place, bytes) = waiting.popLast() {
-      for id in place.ids { found.append((id, bytes)) }
-      for child in place.children.values { waiting.append((child, bytes + child.name.count + 1)) }
+  /// All grants in a place, and how many names and bytes of their paths come after its name.
+  func grants(in place: Place) -> [(id: Int64, names: Int, bytes: Int)] {
+    var found: [(id: Int64, names: Int, bytes: Int)] = []
+    var waiting = [(place: place, names: 0, bytes: 0)]
+    while let (place, names, bytes) = waiting.popLast() {
+      for id in place.ids { found.append((id, names, bytes)) }
+      for child in place.children.values {
+        waiting.append((child, names + 1, bytes + child.name.count + 1))
+      }
     }
     return found
   }

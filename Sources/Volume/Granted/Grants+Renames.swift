@@ -72,10 +72,10 @@ extension Grants {
     _ place: GrantedNames.Place, at old: [[UInt8]], _ relocation: Relocation, _ relocated: inout Relocated,
     _ state: inout State
   ) {
-    let length = relocation.path.map(GrantPath.length)
-    for (id, bytes) in state.names.grants(in: place) {
+    let (length, depth) = (relocation.path.map(GrantPath.length) ?? 0, relocation.path?.count ?? 0)
+    for (id, names, bytes) in state.names.grants(in: place) {
       relocated.ids.insert(id)
-      let fits = length.map { $0 + bytes <= GrantPath.longest } ?? false
+      let fits = depth > 0 && length + bytes <= GrantPath.longest && depth + names <= GrantPath.deepest
       var previousName: PreviousName?
       if fits, bytes == 0, relocation.isWithinOneDirectory,
         let placed = state.entries[id], !placed.record.isDirectory
@@ -93,8 +93,16 @@ extension Grants {
   private func unite(_ id: Int64, _ relocated: inout Relocated, _ state: inout State) {
     guard let new = state.entry(id), let place = state.entries[id]?.place,
       let other = place.ids.first(where: { $0 != id && state.entries[$0]?.holder == new.holder }),
-      let before = state.record(other)?.place
+      let known = state.record(other)
     else { return }
+    let before = known.place
+    guard known.isDirectory == new.record.isDirectory else {
+      // What that one was for is gone, and what has its name now is of another kind.
+      forget(other, &state)
+      relocated.ids.insert(other)
+      relocated.changes[new.holder, default: []].append((before, new.record.place))
+      return
+    }
     forget(id, &state)
     if new.record.isWritable { state.entries[other]?.record.isWritable = true }
     guard let kept = state.record(other)?.place else { return }

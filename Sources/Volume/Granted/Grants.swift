@@ -84,6 +84,8 @@ final class Grants: Sendable {
   /// Through which directories the grants lead, by their names and by their previous names.
   private let directories: DirectoryCounts
   let moving = OrderedMutex(.grantMoves, ())
+  /// Whether a worker that starts is looking for those that it takes over.
+  private let loading = Atomic<Bool>(false)
   private let listener = OrderedMutex<(@Sendable ([Int64]) -> Void)?>(.leaf, nil)
 
   init(_ budget: Budget) {
@@ -94,6 +96,11 @@ final class Grants: Sendable {
   }
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
+
+  var areLoading: Bool {
+    get { loading.load(ordering: .sequentiallyConsistent) }
+    set { loading.store(newValue, ordering: .sequentiallyConsistent) }
+  }
 
   /// Whether a grant may depend on a name in a directory; reads two counters.
   func mayTouch(_ directory: ObjectNumber) -> Bool { count(in: directory) != 0 }

@@ -6,14 +6,15 @@ internal import LinuxIO
 
 /// Resolves many paths: each begins where it parts from the one before.
 ///
-/// One user's 20,000 grants may lie below 2,000 directories, each in the next. So paths should come in
-/// their order, and some of the directories on the way stay open.
+/// One user's 20,000 grants may all lie 128 directories deep. So paths should come in their order, and some
+/// of the directories on the way stay open.
 struct PathWalk {
   private struct Kept {
     /// How many names lead there.
     let depth: Int
     let directory: SharedFD
     let status: FileStatus
+    var isOnVolume = false
   }
 
   /// Every so many names a directory is kept.
@@ -34,6 +35,7 @@ struct PathWalk {
     guard let start = kept.last ?? root() else { return ResolvedPath() }
     var resolved = ResolvedPath()
     resolved.steps = Array(last.steps.prefix(start.depth))
+    resolved.isOnVolume = start.isOnVolume
     go(from: start, along: path[start.depth...], &resolved)
     last = resolved
     return resolved
@@ -61,7 +63,8 @@ struct PathWalk {
           volume.step(to: name, from: fd, here.status, for: user, &resolved)
         }), let status = try? next.fd.status()
       else { return }
-      here = Kept(depth: here.depth + 1, directory: SharedFD(next), status: status)
+      here = Kept(
+        depth: here.depth + 1, directory: SharedFD(next), status: status, isOnVolume: resolved.isOnVolume)
       if here.depth.isMultiple(of: Self.distance) { kept.append(here) }
     }
     try? here.directory.use { (fd) throws(Errno) in resolved.end(at: fd, here.status) }

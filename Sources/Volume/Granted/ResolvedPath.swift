@@ -82,8 +82,6 @@ extension Volume {
       resolved.isOnVolume = true
       resolved.isOnServer = volume.engine.queue != nil
       if resolved.isOnServer { return nil }
-    } else if attached.awaited(name, in: number, for: user) != nil {
-      resolved.isOnVolume = true
     }
     return try? child(name, of: directory, number, for: user)
   }

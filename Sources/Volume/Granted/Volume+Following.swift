@@ -53,8 +53,8 @@ struct ScopeMove {
 extension Volume {
   /// Names in a directory have been changed by the daemon itself.
   func updateGrants(in directory: ObjectNumber) {
-    if grants.isEmpty { return }
-    // Inside the lock: what another one moves just now may lead through this directory when that is done.
+    guard grants.mayTouch(directory) || grants.areLoading else { return }
+    // Inside the lock: what is moved or loaded just now may lead through this directory when that is done.
     grants.moving.withLock { _ in for id in grants.touches(directory) { refresh(id) } }
   }
 

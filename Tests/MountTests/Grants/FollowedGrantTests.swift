@@ -4,6 +4,7 @@
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Store
 internal import TestSupport
 internal import Testing
@@ -223,5 +224,38 @@ struct FollowedGrantTests {
       #expect(fixture.text(fixture.own("c/second", view: view)) == "dear", "\(view)")
       #expect(!fixture.exists(fixture.own("a", view: view)), "\(view)")
     }
+  }
+
+  /// A grant for a file, whose object is gone, gives nothing of a folder that comes to its name.
+  @Test func whatMeetsIsOfTheKindThatIsThere() throws {
+    let fixture = try GrantedMounts()
+    try fixture.makeDirectories("folder")
+    try fixture.write("x", to: fixture.all("folder/file"))
+    try fixture.write("y", to: fixture.all("name"))
+    let file = try fixture.grant("name")
+    let folder = try fixture.grant("folder", writing: false)
+    try #require(unlink(fixture.all("name")) == 0)
+    try fixture.rename(fixture.all("folder"), fixture.all("name"))
+    #expect(fixture.place(folder) == "name" && fixture.place(file) == nil)
+    #expect(fixture.text(fixture.own("name/file")) == "x")
+    #expect(throws: Errno.self) { try fixture.write("z", to: fixture.own("name/file")) }
+    #expect(fixture.told.all == [file, folder])
+  }
+
+  @Test func whatIsMovedTooDeepLeavesTheViews() throws {
+    let fixture = try GrantedMounts()
+    try fixture.makeDirectories("folder")
+    let folder = try fixture.grant("folder")
+    var deep = "d"
+    try fixture.makeDirectories(deep)
+    for _ in 0..<GrantPath.deepest - 4 {
+      deep += "/d"
+      try fixture.makeDirectories(deep)
+    }
+    try fixture.rename(fixture.all("folder"), fixture.all("\(deep)/folder"))
+    #expect(fixture.place(folder) == "\(deep)/folder" && fixture.exists(fixture.own("\(deep)/folder")))
+    try fixture.makeDirectories("\(deep)/d")
+    try fixture.rename(fixture.all("\(deep)/folder"), fixture.all("\(deep)/d/folder"))
+    #expect(fixture.place(folder) == "\(deep)/folder" && !fixture.exists(fixture.own("\(deep)/d/folder")))
   }
 }

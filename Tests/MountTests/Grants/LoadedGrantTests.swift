@@ -56,7 +56,7 @@ struct LoadedGrantTests {
   }
 
   @Test func directoriesOnTheWayAreLookedUpOnce() throws {
-    let (depth, count) = (400, 400)
+    let (depth, count) = (100, 1000)
     let directory = (0..<depth).map { "d\($0)" }.joined(separator: "/")
     try make(count, in: directory)
     let records = try (0..<count).map { number in
@@ -66,9 +66,11 @@ struct LoadedGrantTests {
     let walked = milliseconds {
       for record in records { _ = fixture.volume.resolvedPath(along: record.path, for: 0) }
     }
-    let loaded = milliseconds { fixture.volume.loadGrants(records.reversed()) }
-    print("\(count) grants, \(depth) directories deep: loaded in \(loaded) ms; walked in \(walked) ms")
-    #expect(loaded < walked / 2)
+    var walk = PathWalk(fixture.volume)
+    let together = milliseconds { for record in records { _ = walk.resolve(record.path, for: 0) } }
+    print("\(count) grants, \(depth) directories deep: \(together) ms; one by one: \(walked) ms")
+    #expect(together < walked / 2)
+    fixture.volume.loadGrants(records.reversed())
     #expect(fixture.told.all.isEmpty && fixture.volume.granted == records)
     // All of their names are known: they follow a rename above them.
     try fixture.rename(fixture.all("d0"), fixture.all("moved"))
@@ -94,19 +96,75 @@ struct LoadedGrantTests {
     #expect(fixture.volume.granted == records)
   }
 
-  @Test func oneHomeIsNotSearchedAtTheCostOfAnother() throws {
+  private func lost(_ path: String, of user: UInt32) throws -> LostGrant {
+    let number = try ObjectNumber(FD.cwd.status(of: fixture.mounts.backing("../\(path)")))
+    let known = GrantRecord(
+      id: 1, identifier: fixture.app, user: user, team: Team("T", root: nil),
+      path: GrantedMounts.names("gone"), isWritable: false, isDirectory: false,
+      identity: ObjectIdentity(inode: 0, handle: [], created: 0), granted: 0)
+    return LostGrant(record: known, number: number)
+  }
+
+  private func found(_ lost: [LostGrant]) -> [String?] {
+    lost.map { grant in grant.path.map { String(decoding: GrantPath.path($0), as: UTF8.self) } }
+  }
+
+  @Test func oneUserIsNotSearchedForAtTheCostOfAnother() throws {
     try make(300, in: "../crowded", "a")
     try make(3, in: "../other/documents")
-    let wanted = try [("../crowded/a0"), ("../other/documents/f1")].map { name in
-      try ObjectNumber(FD.cwd.status(of: fixture.mounts.backing(name)))
+    for (name, owner) in [("crowded", 4711), ("other", 4712)] {
+      try #require(chown(fixture.mounts.backing("../\(name)"), uid_t(owner), 0) == 0)
     }
-    // Depths count too.
-    let found = fixture.volume.search(for: Set(wanted), of: [0], atMost: 100)
-    #expect(found[wanted[1]].map { GrantPath.path($0) } == Array("Users/other/documents/f1".utf8))
-    let all = fixture.volume.search(for: Set(wanted), of: [0])
-    #expect(all.count == 2 && all[wanted[0]].map { GrantPath.path($0) } == Array("Users/crowded/a0".utf8))
-    // Nothing of those who have granted nothing.
-    #expect(fixture.volume.search(for: Set(wanted), of: [4711]).isEmpty)
+    // Another's file is not looked for in the own home, whatever links that has.
+    let known = [
+      try lost("crowded/a0", of: 4711), try lost("other/documents/f1", of: 4712),
+      try lost("other/documents/f1", of: 4711),
+    ]
+    var searched = known
+    var allowance = SearchAllowance()
+    allowance.names = 100
+    fixture.volume.search(for: &searched, allowance)
+    #expect(found(searched) == [nil, "Users/other/documents/f1", nil])
+    searched = known
+    fixture.volume.search(for: &searched)
+    #expect(found(searched) == ["Users/crowded/a0", "Users/other/documents/f1", nil])
+    // Nobody waits for it when its time is over.
+    searched = known
+    allowance = SearchAllowance()
+    allowance.end = monotonicNanoseconds()
+    fixture.volume.search(for: &searched, allowance)
+    #expect(found(searched) == [nil, nil, nil])
+  }
+
+  /// A path that no registry takes is none that a grant can have.
+  @Test(arguments: [(130, 1), (16, 250)]) func whatIsTooDeepStaysAtItsPath(depth: Int, length: Int) throws {
+    let deep = Array(repeating: String(repeating: "d", count: length), count: depth).joined(separator: "/")
+    try make(0, in: "folder")
+    try make(0, in: deep)
+    var known = record(1, "folder", identity: try identity("folder"))
+    known = GrantRecord(
+      id: 1, identifier: known.identifier, user: 0, team: known.team, path: known.path, isWritable: true,
+      isDirectory: true, identity: known.identity, granted: 0)
+    try #require(rename(fixture.mounts.backing("folder"), fixture.mounts.backing("\(deep)/folder")) == 0)
+    fixture.volume.loadGrants([known])
+    #expect(fixture.volume.granted == [known] && fixture.told.all.isEmpty)
+  }
+
+  /// A folder that may be read is not written because a file of its name could be.
+  @Test(arguments: [false, true]) func whatMeetsIsOfTheKindThatIsThere(isFolderFirst: Bool) throws {
+    try make(0, in: isFolderFirst ? "a" : "z")
+    try fixture.write("x", to: fixture.all("m"))
+    let name = isFolderFirst ? "a" : "z"
+    let file = record(1, "m", identity: try identity("m"), isWritable: true)
+    let folder = GrantRecord(
+      id: 2, identifier: fixture.app, user: 0, team: file.team, path: GrantedMounts.names(name),
+      isWritable: false, isDirectory: true, identity: try identity(name), granted: 0)
+    try #require(unlink(fixture.mounts.backing("m")) == 0)
+    try #require(rename(fixture.mounts.backing(name), fixture.mounts.backing("m")) == 0)
+    fixture.volume.loadGrants([file, folder])
+    let left = fixture.volume.granted
+    #expect(left.map(\.id) == [2] && left.allSatisfy { !$0.isWritable && $0.isDirectory })
+    #expect(fixture.place(2) == "m" && fixture.told.all == [1, 2])
   }
 
   /// One of them was moved past the daemon to where the other is gone.
@@ -127,8 +185,12 @@ struct LoadedGrantTests {
   @Test func whatIsOnAVolumeStaysWithItsPath() throws {
     try fixture.write("another's", to: fixture.all("file"))
     var known = record(1, "file", identity: try identity("file"))
-    known.path = GrantPath.names(Array("Volumes/Away/file".utf8))
-    fixture.volume.loadGrants([known])
-    #expect(fixture.volume.granted == [known])
+    try #require(symlink("/nowhere", fixture.mounts.backing("../elsewhere")) == 0)
+    for place in ["Volumes/Away/file", "Network/Servers/host/share/file", "Users/elsewhere/file"] {
+      known.path = GrantPath.names(Array(place.utf8))
+      fixture.volume.loadGrants([known])
+      #expect(fixture.volume.granted == [known])
+      fixture.volume.revokeGrants([1])
+    }
   }
 }
