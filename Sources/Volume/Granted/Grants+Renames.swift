@@ -53,10 +53,9 @@ extension Grants {
       }
       for (place, _, _, relocation) in found {
         guard let path = relocation.path else { continue }
-        for (id, place) in state.names.attach(place, at: path, relocation.steps) {
-          state.entries[id]?.place = place
-          unite(id, &relocated, &state)
-        }
+        let moved = state.names.attach(place, at: path, relocation.steps)
+        for (id, place) in moved { state.entries[id]?.place = place }
+        for (id, _) in moved { unite(id, &relocated, &state) }
       }
       for entry in relocated.left { hold(entry, &state) }
       if !state.views.isEmpty {
@@ -73,9 +72,13 @@ extension Grants {
     _ state: inout State
   ) {
     let (length, depth) = (relocation.path.map(GrantPath.length) ?? 0, relocation.path?.count ?? 0)
+    // They may get that many more names by it.
+    let crowded = place.users.keys.filter { user in !hasRoom(for: depth, user) }
     for (id, names, bytes) in state.names.grants(in: place) {
       relocated.ids.insert(id)
-      let fits = depth > 0 && length + bytes <= GrantPath.longest && depth + names <= GrantPath.deepest
+      let isShort = length + bytes <= GrantPath.longest && depth + names <= GrantPath.deepest
+      let user = state.entries[id]?.record.user
+      let fits = depth > 0 && isShort && !crowded.contains { $0 == user }
       var previousName: PreviousName?
       if fits, bytes == 0, relocation.isWithinOneDirectory,
         let placed = state.entries[id], !placed.record.isDirectory

@@ -163,6 +163,11 @@ final class Grants: Sendable {
     try budget.check(.grantedNames, new, by: Payer(user: user))
   }
 
+  /// Whether there may be so many more.
+  func hasRoom(for names: Int, _ user: UInt32) -> Bool {
+    (try? budget.check(.grantedNames, names, by: Payer(user: user))) != nil
+  }
+
   /// Notes a grant, or what has become of it.
   func put(_ entry: Entry) {
     state.withLock { state in

@@ -165,7 +165,7 @@ extension Volume {
     }
     let steps = entry.steps[...depth] + rest.steps
     let known = entry.record.identity
-    if let found = rest.found { entry.record.identity = found.identity }
+    entry.note(rest)
     guard entry.record.identity != known || !steps.elementsEqual(entry.steps) else { return }
     entry.steps = Array(steps)
     grants.put(entry)
@@ -179,8 +179,21 @@ extension Volume {
     let resolved = resolvedPath(along: entry.record.path, for: entry.record.user)
     entry.steps = resolved.steps
     let known = entry.record.identity
-    if let found = resolved.found { entry.record.identity = found.identity }
+    entry.note(resolved)
     grants.put(entry)
     if entry.record.identity != known { grants.report([id]) }
+  }
+}
+
+extension Grants.Entry {
+  /// Sets what is at its path by now.
+  ///
+  /// If that is nothing, the grant is for what will be there: another name of what was there is not it.
+  fileprivate mutating func note(_ resolved: ResolvedPath) {
+    if let found = resolved.found {
+      record.identity = found.identity
+    } else if !resolved.isOnServer, !resolved.isOnVolume {
+      record.identity = ObjectIdentity(inode: 0, handle: [], created: 0)
+    }
   }
 }

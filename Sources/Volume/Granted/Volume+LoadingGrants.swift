@@ -18,23 +18,25 @@ extension Volume {
       var changed: [Int64] = []
       var lost: [LostGrant] = []
       var walk = PathWalk(self)
-      for record in records.inOrderOfPaths {
+      for index in order(of: records.map(\.path), records.map(\.user)) {
+        let record = records[index]
         let resolved = walk.resolve(record.path, for: record.user)
-        guard resolved.found?.identity != record.identity, !resolved.isOnVolume, !isOfVolume(record.path)
-        else {
+        if resolved.found?.identity == record.identity || resolved.isOnVolume || isOfVolume(record.path) {
           load(record, at: record.path, resolved, &changed)
-          continue
-        }
-        switch whereabouts(of: record.identity) {
-        case .path(let path): load(record, at: path, walk.resolve(path, for: record.user), &changed)
-        case .unnamed(let number): lost.append(LostGrant(record: record, number: number))
-        case .gone: load(record, at: record.path, resolved, &changed)
+        } else {
+          lost.append(LostGrant(record: record))
         }
       }
-      search(for: &lost)
-      for grant in lost {
-        let path = grant.path ?? grant.record.path
-        load(grant.record, at: path, walk.resolve(path, for: grant.record.user), &changed)
+      find(&lost)
+      for index in order(of: lost.map { $0.path ?? $0.record.path }, lost.map(\.record.user)) {
+        let record = lost[index].record
+        let path = lost[index].path ?? record.path
+        let resolved = walk.resolve(path, for: record.user)
+        if lost[index].path == nil || resolved.found?.identity == record.identity {
+          load(record, at: path, resolved, &changed)
+        } else {
+          load(record, at: record.path, walk.resolve(record.path, for: record.user), &changed)
+        }
       }
       grants.report(changed)
       grants.areLoading = false
@@ -84,40 +86,16 @@ extension Volume {
     grants.put(Grants.Entry(record: record, steps: resolved.steps))
   }
 
-  // MARK: What is not where it was
-
-  private enum Whereabouts {
-    case path([[UInt8]])
-    /// It is a file, and the kernel knows no name of it.
-    case unnamed(ObjectNumber)
-    case gone
-  }
-
-  /// Asks for an object by its handle, which leads to it whatever its name is.
+  /// An order in which what lies in the same directories comes one after the other.
   @inline(never)
-  private func whereabouts(of identity: ObjectIdentity) -> Whereabouts {
-    guard settings.fileHandles, let handle = FileHandle(encoded: identity.handle),
-      let object = try? tree.open(handle), let status = try? object.fd.status(), status.st_nlink > 0,
-      ObjectIdentity(status, of: object.fd) == identity
-    else { return .gone }
-    // What is too deep is not even looked for: that takes long, and there may be many of it.
-    if let names = kernelPath(of: object.fd), GrantPath.isPath(names),
-      resolvedPath(along: names, for: 0).found?.identity == identity
-    {
-      return .path(names)
+  private func order(of paths: [[[UInt8]]], _ users: [UInt32]) -> [Int] {
+    paths.indices.inOrder { one, other in
+      guard users[one] == users[other] else { return users[one] < users[other] }
+      // Equal names are one array most of the time, which is seen at once.
+      for (name, next) in zip(paths[one], paths[other]) where name != next {
+        return name.lexicographicallyPrecedes(next)
+      }
+      return paths[one].count < paths[other].count
     }
-    // The kernel knows a file's name only if it was looked up recently.
-    return status.isDirectory ? .gone : .unnamed(ObjectNumber(status))
-  }
-}
-
-extension [GrantRecord] {
-  /// What lies in the same directories comes one after the other.
-  fileprivate var inOrderOfPaths: [GrantRecord] {
-    let paths = map { GrantPath.path($0.path) }
-    return indices.inOrder { one, other in
-      let (user, next) = (self[one].user, self[other].user)
-      return user == next ? paths[one].lexicographicallyPrecedes(paths[other]) : user < next
-    }.map { self[$0] }
   }
 }

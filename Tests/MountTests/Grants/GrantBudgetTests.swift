@@ -104,6 +104,13 @@ struct GrantBudgetTests {
     full.path = (0..<most - 5).map { Array("\($0)".utf8) }
     grants.put(Grants.Entry(record: full))
     #expect(names(of: 0) == most)
+    // What is moved gets no more names either.
+    try fixture.makeDirectories("deep")
+    try fixture.rename(fixture.all("file"), fixture.all("deep/file"))
+    #expect(
+      names(of: 0) == most && fixture.place(first) == "file" && !fixture.exists(fixture.own("deep/file")))
+    try fixture.rename(fixture.all("deep/file"), fixture.all("file"))
+    #expect(fixture.text(fixture.own("file")) == "x")
     try fixture.write("x", to: fixture.all("more"))
     #expect(throws: Errno.EDQUOT) { try fixture.grant("more") }
     // In the log and in `insula status`, as with whatever else one user may not have more of.

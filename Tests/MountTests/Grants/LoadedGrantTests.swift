@@ -123,16 +123,16 @@ struct LoadedGrantTests {
     var searched = known
     var allowance = SearchAllowance()
     allowance.names = 100
-    fixture.volume.search(for: &searched, allowance)
+    fixture.volume.find(&searched, allowance)
     #expect(found(searched) == [nil, "Users/other/documents/f1", nil])
     searched = known
-    fixture.volume.search(for: &searched)
+    fixture.volume.find(&searched)
     #expect(found(searched) == ["Users/crowded/a0", "Users/other/documents/f1", nil])
     // Nobody waits for it when its time is over.
     searched = known
     allowance = SearchAllowance()
     allowance.end = monotonicNanoseconds()
-    fixture.volume.search(for: &searched, allowance)
+    fixture.volume.find(&searched, allowance)
     #expect(found(searched) == [nil, nil, nil])
   }
 
@@ -179,6 +179,21 @@ struct LoadedGrantTests {
     let left = fixture.volume.granted
     #expect(left.map(\.id) == [1] && left.allSatisfy { $0.isWritable && $0.identity == records[1].identity })
     #expect(fixture.told.all == [1, 2])
+  }
+
+  /// The grant stayed with the name; a copy made of links is not what was granted.
+  @Test func whatWasRemovedIsNotFoundByAnotherName() throws {
+    try fixture.write("x", to: fixture.all("file"))
+    let file = try fixture.grant("file")
+    try #require(link(fixture.all("file"), fixture.all("copy")) == 0)
+    try #require(unlink(fixture.all("file")) == 0)
+    let records = fixture.volume.granted
+    #expect(fixture.told.all == [file])
+    fixture.volume.revokeGrants([file])
+    fixture.volume.loadGrants(records)
+    #expect(fixture.place(file) == "file" && !fixture.exists(fixture.own("copy")))
+    try fixture.write("y", to: fixture.all("file"))
+    #expect(fixture.volume.granted.first?.identity == (try identity("file")))
   }
 
   /// A handle of another filesystem's may lead to anything here.
