@@ -72,8 +72,10 @@ extension Grants {
     _ state: inout State
   ) {
     let (length, depth) = (relocation.path.map(GrantPath.length) ?? 0, relocation.path?.count ?? 0)
-    // They may get that many more names by it.
-    let crowded = place.users.keys.filter { user in !hasRoom(for: depth, user) }
+    let path = relocation.path ?? []
+    let crowded = place.users.keys.filter { user in
+      !hasRoom(for: state.names.countNew(path, of: user), user)
+    }
     for (id, names, bytes) in state.names.grants(in: place) {
       relocated.ids.insert(id)
       let isShort = length + bytes <= GrantPath.longest && depth + names <= GrantPath.deepest

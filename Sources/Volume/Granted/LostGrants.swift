@@ -80,12 +80,13 @@ extension Volume {
       let object = try? tree.open(handle), let status = try? object.fd.status(), status.st_nlink > 0,
       ObjectIdentity(status, of: object.fd) == identity
     else { return }
-    if let names = kernelPath(of: object.fd) {
+    let names = kernelPath(of: object.fd) ?? []
+    if names.isEmpty {
+      // The kernel knows a file's name only if it was looked up recently; else it says "/".
+      if !status.isDirectory { grant.number = ObjectNumber(status) }
+    } else if GrantPath.isPath(names) {
       // What is too deep for a grant is not looked for any further.
-      if GrantPath.isPath(names), !names.isEmpty { grant.path = names }
-    } else if !status.isDirectory {
-      // The kernel knows a file's name only if it was looked up recently.
-      grant.number = ObjectNumber(status)
+      grant.path = names
     }
   }
 

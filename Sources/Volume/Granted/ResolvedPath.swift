@@ -31,6 +31,8 @@ struct ResolvedPath {
   var found: Found?
   /// Whether it leads to a volume that may not answer: what is granted there is granted by its path.
   var isOnServer = false
+  /// Whether nothing is there, which is more than that it could not be found.
+  var isMissing = false
   /// Whether it leads to a volume of any kind; what is granted there stays with its path.
   var isOnVolume = false
   /// Whether something is there, as far as that can be told.
@@ -74,7 +76,10 @@ extension Volume {
     to name: [UInt8], from directory: FD, _ status: FileStatus, for user: UInt32,
     _ resolved: inout ResolvedPath
   ) -> OwnedFD? {
-    guard status.isDirectory else { return nil }
+    guard status.isDirectory else {
+      resolved.isMissing = true
+      return nil
+    }
     let number = ObjectNumber(status)
     resolved.steps.append(ResolvedPath.Step(name, in: number))
     let ignoresCase = settings.ignoresCase
@@ -83,7 +88,10 @@ extension Volume {
       resolved.isOnServer = volume.engine.queue != nil
       if resolved.isOnServer { return nil }
     }
-    return try? child(name, of: directory, number, for: user)
+    do throws(Errno) { return try child(name, of: directory, number, for: user) } catch {
+      resolved.isMissing = error == .ENOENT
+      return nil
+    }
   }
 
   /// What has a name in a directory; where volumes are, a volume's root.

@@ -158,10 +158,12 @@ extension Volume {
   private func refresh(_ id: Int64, at step: ResolvedPath.Step, _ directory: FD) {
     guard var entry = grants.entry(id), let depth = entry.steps.firstIndex(of: step) else { return }
     var rest = ResolvedPath()
-    if let object = try? directory.child(step.name) {
+    do throws(Errno) {
+      let object = try directory.child(step.name)
       rest = resolvedPath(
-        from: object, along: entry.record.path[(depth + 1)...],
-        for: entry.record.user)
+        from: object, along: entry.record.path[(depth + 1)...], for: entry.record.user)
+    } catch {
+      rest.isMissing = error == .ENOENT
     }
     let steps = entry.steps[...depth] + rest.steps
     let known = entry.record.identity
@@ -192,7 +194,7 @@ extension Grants.Entry {
   fileprivate mutating func note(_ resolved: ResolvedPath) {
     if let found = resolved.found {
       record.identity = found.identity
-    } else if !resolved.isOnServer, !resolved.isOnVolume {
+    } else if resolved.isMissing, !resolved.isOnVolume {
       record.identity = ObjectIdentity(inode: 0, handle: [], created: 0)
     }
   }

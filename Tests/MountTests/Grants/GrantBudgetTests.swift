@@ -104,7 +104,14 @@ struct GrantBudgetTests {
     full.path = (0..<most - 5).map { Array("\($0)".utf8) }
     grants.put(Grants.Entry(record: full))
     #expect(names(of: 0) == most)
-    // What is moved gets no more names either.
+    // What is moved gets no more names either, and may have another one instead of its own.
+    full.path.removeLast()
+    grants.put(Grants.Entry(record: full))
+    try fixture.rename(fixture.all("file"), fixture.all("other"))
+    #expect(names(of: 0) == most - 1 && fixture.text(fixture.own("other")) == "x")
+    try fixture.rename(fixture.all("other"), fixture.all("file"))
+    full.path.append([1])
+    grants.put(Grants.Entry(record: full))
     try fixture.makeDirectories("deep")
     try fixture.rename(fixture.all("file"), fixture.all("deep/file"))
     #expect(

@@ -181,6 +181,29 @@ struct LoadedGrantTests {
     #expect(fixture.told.all == [1, 2])
   }
 
+  /// Nobody has looked the file up since its filesystem was mounted, so the kernel knows its handle alone.
+  @Test(arguments: [false, true]) func whatTheKernelHasNoNameOfIsSearchedFor(noatime: Bool) throws {
+    let disk = try SmallDisk(ext4: 16, percentKeptForRoot: 0)
+    func loaded(_ records: [GrantRecord]) throws -> (ObjectIdentity, [GrantRecord]) {
+      let tree = try FD.cwd.openFollowing(disk.path, O_DIRECTORY | O_RDONLY)
+      var settings = VolumeSettings()
+      (settings.isSystem, settings.fileHandles) = (true, true)
+      let other = noatime ? try PrivateMount(of: tree.fd, AccessTimeRule()) : nil
+      let volume = Volume(tree: tree.fd, noatimeTree: other?.root, settings: settings)
+      volume.loadGrants(records)
+      let file = try tree.fd.openDirectory(at: ["Users", "Shared"].map { Array($0.utf8) })
+      return (try ObjectIdentity(of: Array("moved".utf8), in: file.fd), volume.granted)
+    }
+    try FileManager.default.createDirectory(
+      atPath: disk.path + "/Users/Shared", withIntermediateDirectories: true)
+    try #require(FileManager.default.createFile(atPath: disk.path + "/Users/Shared/moved", contents: nil))
+    let known = record(1, "before", identity: try loaded([]).0)
+    let again = ["sh", "-c", "cd \"$0\" && umount disk && mount -o loop image disk", disk.directory.path]
+    // A program that another test starts at this moment has open what this one had, until it runs.
+    #expect(eventually { (try? Program.run(again))?.status == 0 })
+    #expect(try loaded([known]).1.map(\.path) == [GrantedMounts.names("moved")])
+  }
+
   /// The grant stayed with the name; a copy made of links is not what was granted.
   @Test func whatWasRemovedIsNotFoundByAnotherName() throws {
     try fixture.write("x", to: fixture.all("file"))
