@@ -71,8 +71,8 @@ extension Grants {
     _ place: GrantedNames.Place, at old: [[UInt8]], _ relocation: Relocation, _ relocated: inout Relocated,
     _ state: inout State
   ) {
-    let (length, depth) = (relocation.path.map(GrantPath.length) ?? 0, relocation.path?.count ?? 0)
     let path = relocation.path ?? []
+    let (length, depth) = (GrantPath.length(path), path.count)
     let crowded = place.users.keys.filter { user in
       !hasRoom(for: state.names.countNew(path, of: user), user)
     }
@@ -80,7 +80,7 @@ extension Grants {
       relocated.ids.insert(id)
       let isShort = length + bytes <= GrantPath.longest && depth + names <= GrantPath.deepest
       let user = state.entries[id]?.record.user
-      let fits = depth > 0 && isShort && !crowded.contains { $0 == user }
+      let fits = !path.isEmpty && isShort && !crowded.contains { $0 == user }
       var previousName: PreviousName?
       if fits, bytes == 0, relocation.isWithinOneDirectory,
         let placed = state.entries[id], !placed.record.isDirectory
@@ -91,7 +91,7 @@ extension Grants {
       note(previousName, of: id, &state)
       if !fits, let entry = forget(id, &state) { relocated.left.append(entry) }
     }
-    if let path = relocation.path { relocated.moves.append(ScopeMove(old: old, new: path)) }
+    if !path.isEmpty { relocated.moves.append(ScopeMove(old: old, new: path)) }
   }
 
   /// If a grant was moved to where its app was granted what was there, that one stands for both.
