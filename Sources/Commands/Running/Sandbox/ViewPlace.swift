@@ -11,7 +11,8 @@ internal import LinuxIO
 ///
 /// Nothing in it can be run, but what ``tree(running:)`` names.
 struct ViewPlace {
-  private static let path = "/tmp"
+  /// The machine's programs and ours may lie below every name that people give, so it is none of those.
+  private static let path = "/.sandbox"
   let view = path + "/view"
   /// For the app to share memory through.
   let shared = path + "/shared"
@@ -27,6 +28,7 @@ struct ViewPlace {
       try OwnNamespace.leaveTree(
         keeping: Sandbox.places, files: [bubblewrap] + program.elsewhere + Sandbox.targetsElsewhere,
         hiding: MountPoint.filesystemType)
+      try FD.cwd.makeDirectory(Self.path, mode: 0o755)
       for (name, mode) in [
         (view, 0o755), (files, 0o755), (socket, 0o755), (shared, 0o1777), (temporary, 0o1777),
       ] {
