@@ -20,8 +20,7 @@ private var mayMakeFilesystems: Bool {
   .enabled(if: mayMakeFilesystems, "a filesystem of one's own needs root, /dev/fuse and a C compiler"),
   .mayTake(seconds: 120))
 struct LyingFilesystemTests {
-  private static let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/lying-filesystem.c").path
+  private static let source = Checkout.path("Tests/Fixtures/lying-filesystem.c")
 
   private static let compiled = Result {
     let made = try TemporaryDirectory()

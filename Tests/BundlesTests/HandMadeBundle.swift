@@ -9,8 +9,7 @@ internal import Testing
 enum HandMadeBundle {
   /// Makes `Hand.app` and `root.pem` in a directory.
   static func make(in directory: TemporaryDirectory) throws {
-    let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    let script = tests.appendingPathComponent("Fixtures/hand-made-bundle/make.py").path
+    let script = Checkout.path("Tests/Fixtures/hand-made-bundle/make.py")
     let result = try Program.run(["python3", script], in: directory.path)
     try #require(result.status == 0, "\(result.errors)")
   }

@@ -11,8 +11,7 @@ internal import Testing
 @Suite(.enabled(if: MountedStore.isPossible && Program.isRoot, "aborting a connection needs root"))
 struct AbortTests {
   @Test func nothingHangsAndNothingIsLeft() throws {
-    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("Kills/aborts.py").path
+    let script = Checkout.path("Tests/Kills/aborts.py")
     let result = try Program.run(
       ["/usr/bin/python3", script, "--clients", "160", "--connections", "12"],
       environment: ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"])

@@ -58,7 +58,8 @@ struct AppEndingTests {
     _ = try fixture.shell(
       """
       run sh -c 'trap "exit 7" USR1; echo ready; sleep 600 & wait' >"$DATA/Documents/out" & running 1
-      until grep -q ready "$DATA/Documents/out"; do sleep 0.05; done; insula kill $APP --signal USR1; wait
+      until grep -q ready "$DATA/Documents/out" || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
+      insula kill $APP --signal USR1; wait
       """)
     expect(try ending(fixture, 6), "exited", status: 7, "s, exit status 7")
     _ = try fixture.shell(

@@ -10,8 +10,7 @@ internal import Testing
 /// `Fixtures/damaged.py`.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct DamagedMountTests {
-  private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/damaged.py").path
+  private static let script = Checkout.path("Tests/Fixtures/damaged.py")
 
   /// INSULA_DAMAGES says how often.
   @Test(arguments: ["", "nopassthrough"]) func mountGoesOnOrIsGone(options: String) throws {

@@ -243,7 +243,8 @@ struct FilesViewTests {
     let busy = try fixture.shell(
       """
       cd "$FILES/Pages"; sleep 60 >/dev/null 2>&1 & user=$!
-      until [ "$(readlink /proc/$user/cwd)" = "$FILES/Pages" ]; do :; done; echo $user
+      until [ "$(readlink /proc/$user/cwd)" = "$FILES/Pages" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.01; done
+      echo $user
       """)
     let user = try #require(Int32(busy.output.trimmingCharacters(in: .whitespacesAndNewlines)))
     defer { kill(user, SIGKILL) }

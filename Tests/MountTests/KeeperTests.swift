@@ -103,7 +103,7 @@ struct KeeperTests {
       insula=$5 store=$6
       mkfifo "$3"; exec 9<>"$3"
       /usr/bin/python3 -c "$1" "$2" < "$3" > "$4" & python=$!
-      until grep -q ready "$4" 2> /dev/null; do sleep 0.02; done
+      until grep -q ready "$4" 2> /dev/null || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       for signal in KILL ABRT; do
         before=$(daemon)
         kill -$signal $before

@@ -13,8 +13,7 @@ internal import Testing
 struct ParityTests {
   private static let program = URL(fileURLWithPath: Program.insula).deletingLastPathComponent()
     .appendingPathComponent("insula-conformance").path
-  private static let lists = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Conformance").path
+  private static let lists = Checkout.path("Tests/Conformance")
 
   /// The verdict on each check, and what there is to say about it.
   private struct Run: Sendable {

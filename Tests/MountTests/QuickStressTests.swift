@@ -10,8 +10,7 @@ internal import Testing
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct QuickStressTests {
   @Test func loadLeavesNothingBehind() throws {
-    let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().path
+    let repository = Checkout.root
     let result = try Program.run(
       [repository + "/mount-scripts/stress.sh", "--quick"], environment: ["INSULA": Program.insula])
     #expect(result.status == 0, "\(result.output.suffix(2000))\n\(result.errors.suffix(4000))")

@@ -10,8 +10,7 @@ internal import Testing
 /// `insula restart`: the installed program takes the place of the running one under load.
 @Suite(.enabled(if: MountedStore.isPossible && KernelRelease.own >= KernelRelease(6, 9)))
 struct RestartTests {
-  private static let manager = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/service-manager.py").path
+  private static let manager = Checkout.path("Tests/Fixtures/service-manager.py")
 
   /// A program of this mount's own, which can be replaced.
   private func install(_ mounted: MountedStore) throws -> String {

@@ -18,8 +18,7 @@ struct SealedChangeTests {
     let hasChanged: Bool
   }
 
-  private static let program = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/ways-to-change.py").path
+  private static let program = Checkout.path("Tests/Fixtures/ways-to-change.py")
 
   private func attempts(_ words: String...) throws -> [Attempt] {
     let result = try Program.run(["python3", Self.program] + words)

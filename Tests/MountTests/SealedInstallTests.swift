@@ -235,7 +235,8 @@ struct SealedInstallTests {
     let place = try TemporaryDirectory()
     let script = """
       for view in 0 1; do
-        (while [ ! -e stop ]; do cat "$1/$view/$2"; echo; done >seen$view 2>errors$view; touch done$view) &
+        (while [ ! -e stop ] && [ $((w+=1)) -lt 1000000 ]; do cat "$1/$view/$2"; echo; done \
+          >seen$view 2>errors$view; touch done$view) &
       done
       """
     try SealedFixture.command(

@@ -25,8 +25,7 @@ struct SealedUseTests {
       "$app/Contents/Resources/large"
     """
 
-  private static let stateProgram = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/ways-to-change.py").path
+  private static let stateProgram = Checkout.path("Tests/Fixtures/ways-to-change.py")
 
   /// A digest of all that there is of an app in the store, access times included.
   private func state(_ fixture: SealedFixture) throws -> String {

@@ -41,8 +41,7 @@ struct SpellingMountTests {
   @Test(arguments: modes + ["rootless"]) func namesAreAsInTheModel(options: String?) throws {
     let isRootless = options == "rootless"
     let mounted = try mounted(isRootless ? nil : options, owner: isRootless ? Self.nobody : nil)
-    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("Spellings/spellings.py").path
+    let script = Checkout.path("Tests/Spellings/spellings.py")
     let copy = mounted.temporary.appending("spellings.py")
     try Data(contentsOf: URL(fileURLWithPath: script)).write(to: URL(fileURLWithPath: copy))
     let count = ProcessInfo.processInfo.environment["INSULA_SPELLINGS"] ?? "2000"

@@ -24,8 +24,7 @@ struct TrapTests {
       }
     }
   }
-  private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/trapped.py").path
+  private static let script = Checkout.path("Tests/Fixtures/trapped.py")
   private static let isThorough = ProcessInfo.processInfo.environment["INSULA_TRAPS"] == "all"
 
   @Test(arguments: Way.allCases) func whoDiesInTheMiddleIsNotNoticed(way: Way) throws {

@@ -24,11 +24,8 @@ package enum Program {
   /// Whether the tests run as root, who may mount and become others.
   package static var isRoot: Bool { ProcessID.user == 0 }
 
-  /// The program that the package builds; it lies beside the tests.
-  package static var insula: String {
-    let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("insula").path
-  }
+  /// The program that the package builds.
+  package static var insula: String { Checkout.programs + "/insula" }
 
   /// Runs a program to its end.
   package static func run(
@@ -68,8 +65,7 @@ package enum Program {
     var pid: pid_t = 0
     let error = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &words, &settings)
     guard error == 0 else { throw Errno(error) }
-    // Far more than any of them takes.
-    guard try waitForEnd(pid, milliseconds: 1_800_000) else {
+    guard try waitForEnd(pid, milliseconds: limit) else {
       throw MountedStore.Failure(words: "'\(arguments.joined(separator: " "))' does not end; \(ended(pid))")
     }
     var status: Int32 = 0
@@ -86,13 +82,24 @@ package enum Program {
     return try process.fd.waitUntilReadable(milliseconds: milliseconds)
   }
 
-  /// Ends a program that hangs; what it was doing.
+  /// Far more than any of them takes, and less than a person waits for a run that hangs.
+  private static let limit: Int32 = 900_000
+
+  /// Ends a program that hangs, with all that it has started; what it was doing.
   private static func ended(_ pid: pid_t) -> String {
     let said = ["status", "wchan", "stack", "syscall"].map { name in
       "\(name): \(FD.text(of: "/proc/\(pid)/\(name)", limit: 1 << 16) ?? "-")"
     }
-    kill(pid, SIGKILL)
+    let processes = [pid] + descendants(of: pid)
+    for process in processes { kill(process, SIGKILL) }
+    _ = try? waitForEnd(pid)
     return said.joined(separator: "\n")
+  }
+
+  private static func descendants(of pid: pid_t) -> [pid_t] {
+    let children = FD.text(of: "/proc/\(pid)/task/\(pid)/children", limit: 1 << 16) ?? ""
+    let started = children.split(separator: " ").compactMap { pid_t($0) }
+    return started + started.flatMap { descendants(of: $0) }
   }
 
   /// Lets a program that `body` starts have its signals.

@@ -63,9 +63,5 @@ final class Shell: Sendable {
 
 /// The files of the repository.
 enum Repository {
-  static var root: String {
-    var url = URL(fileURLWithPath: #filePath)
-    for _ in 0..<4 { url.deleteLastPathComponent() }
-    return url.path
-  }
+  static var root: String { Checkout.root }
 }

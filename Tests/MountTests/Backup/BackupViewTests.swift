@@ -358,7 +358,7 @@ struct BackupViewTests {
       fixture,
       """
       backup run -- sh -c 'echo begun; exec sleep 200' >"${POINT%/*}/store/begun" & run=$!
-      until [ -s "${POINT%/*}/store/begun" ]; do sleep 0.02; done
+      until [ -s "${POINT%/*}/store/begun" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       "$INSULA" unmount "$POINT"; echo "status $?"
       "$INSULA" unmount --lazy "$POINT"; wait $run; echo "status $?"
       """, as: RunFixture.root)
@@ -374,8 +374,7 @@ struct BackupViewTests {
       (try? Program.run(["sh", "-c", "command -v \($0)"]).status) == 0
     }
     for tool in ["restic", "borg"] where !tools.contains(tool) { print("skipped: \(tool) is not installed") }
-    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .appendingPathComponent("../../Backup/backup_set.py").path
+    let script = Checkout.path("Tests/Backup/backup_set.py")
     let result = try Program.run(
       [
         "timeout", "300", "python3", script, "--trees", "120", "--each", "60", "--tools",

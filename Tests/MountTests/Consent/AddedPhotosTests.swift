@@ -170,7 +170,7 @@ struct AddedPhotosTests {
         for t in threads: t.join()
         print(sorted(out))
         """)); } 2>&1 | cat > $out &
-      until grep -q ready $out; do sleep 0.02; done
+      until grep -q ready $out || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       starter=$(insula ps --json | sed -n 's/.*"pid" : \\([0-9]*\\).*/\\1/p'); kill -STOP $starter
       touch "$(insula path \(ConsentFixture.player) tmp)/go"
       sleep 1; decide deny photos-add
@@ -203,7 +203,7 @@ struct AddedPhotosTests {
       """
       decide allow photos-add
       { \(python(code)); } > '\(out)' 2>&1 < /dev/null &
-      until grep -q ready '\(out)'; do sleep 0.02; done
+      until grep -q ready '\(out)' || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       """)
     try #require(begun.status == 0, "\(begun)")
     for _ in 0..<5 { try fixture.fixture.succeed("restart", fixture.fixture.mounted.store) }

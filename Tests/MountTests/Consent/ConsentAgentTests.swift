@@ -61,7 +61,7 @@ struct ConsentAgentTests {
       """
       sleep 10; agent hang; hanging=$agentpid; first=$agent
       {
-        until grep -q number $first; do sleep 0.02; done
+        until grep -q number $first || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
         agent allow; kill $hanging; wait $agentpid; cat $agent
       } > $first-2 &
       \(try1); wait; cat $first-2
@@ -111,12 +111,15 @@ struct ConsentAgentTests {
       agent hang
       setsid "$INSULA" run --store "$POINT" --env HOME_OF_USER='\(fixture.home)' \(ConsentFixture.player) -- \
         sh -c 'cat "$HOME_OF_USER/Music/Music/song"' > '\(out)' 2>&1 < /dev/null &
-      until grep -q number $agent; do sleep 0.02; done
+      until grep -q number $agent || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       """)
     try #require(begun.status == 0, "\(begun)")
     try fixture.fixture.succeed("restart", fixture.fixture.mounted.store)
     let after = try fixture.shell(
-      "agent allow; until grep -q . '\(out)'; do sleep 0.02; done; cat '\(out)' $agent")
+      """
+      agent allow; until grep -q . '\(out)' || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
+      cat '\(out)' $agent
+      """)
     #expect(after.output.hasPrefix("song\nready\n") && after.output.hasSuffix("done\n"), "\(after)")
   }
 }

@@ -10,8 +10,7 @@ internal import Testing
 struct ConsentAttemptTests {
   /// Each attempt's name with what has come of it.
   private func outcomes(_ fixture: ConsentFixture) throws -> [String: String] {
-    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appendingPathComponent("Fixtures/consent-attempts.py").path
+    let script = Checkout.path("Tests/Fixtures/consent-attempts.py")
     let result = try fixture.shell(
       """
       insula run --env HOME_OF_USER='\(fixture.home)' \(ConsentFixture.player) -- python3 -B - < '\(script)'

@@ -13,8 +13,7 @@ final class ConsentFixture {
   static let mute = "org.example.mute"
   static let old = "org.example.old"
   /// Where the sources are, and what tests use of them.
-  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().path
+  static let root = Checkout.root
   static let fixtures = root + "/Tests/Fixtures"
   let fixture: RunFixture
 

@@ -123,9 +123,9 @@ struct ConsentTests {
     let words = [
       "timeout", "120", "sh", "-c",
       """
-      until [ -e '\(documents)/has-read' ]; do sleep 0.05; done
+      until [ -e '\(documents)/has-read' ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       mkdir -p '\(managed)' && echo '\(list)' > '\(managed)/org.insula.consent.plist'
-      until [ -e '\(documents)/has-lost' ]; do sleep 0.05; done
+      until [ -e '\(documents)/has-lost' ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       rm '\(managed)/org.insula.consent.plist'
       """,
     ]
@@ -215,12 +215,12 @@ struct ConsentTests {
       out=$(mktemp)
       inside \(ConsentFixture.player) '
         cd "$HOME_OF_USER"
-        until cat Music/Music/song 2> /dev/null; do sleep 0.05; done
+        until cat Music/Music/song 2> /dev/null || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
         exec 3< Music/Music/song; echo open
-        until ! { cat < /proc/self/fd/3; } > /dev/null 2>&1; do sleep 0.05; done
+        until ! { cat < /proc/self/fd/3; } > /dev/null 2>&1 || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
         head -c 1 <&3 2>&1; ls Music 2>&1; stat -c %s Music' > $out 2>&1 &
       sleep 0.5; cat $out; decide allow media-library
-      until grep -q open $out; do sleep 0.05; done
+      until grep -q open $out || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       decide deny media-library; wait; cat $out
       """)
     let lines = result.output.split(separator: "\n").map(String.init)

@@ -26,8 +26,7 @@ final class EscapeFixture {
   private var variables: [String: String] = [:]
   private let isRootless: Bool
 
-  private static let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Escapes").path
+  private static let sources = Checkout.path("Tests/Escapes")
 
   /// Whether the programs can be made and run here; says what is missing.
   static let isPossible: Bool = {

@@ -11,11 +11,7 @@ internal import Testing
 /// is not Insula that is tried, or by who may.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct NeighbourTests {
-  private static let program = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-      "Neighbours/neighbour.py"
-    )
-    .path
+  private static let program = Checkout.path("Tests/Neighbours/neighbour.py")
 
   /// A place of root's, in which a file holds what nobody else may read.
   private static let secret = "prize-\(UUID().uuidString)"
@@ -119,7 +115,7 @@ struct NeighbourTests {
         export BECOME_ROOT=\(become) PROGRAM=\(Self.program)
         (exec setpriv --reuid=$VICTIM --regid=$VICTIM_GROUP --clear-groups /usr/bin/python3 $PROGRAM \
           waiting_process_that_is_roots_by_now >\(place.appending("said"))) & pid=$!
-        until grep -q root \(place.appending("said")); do sleep 0.02; done
+        until grep -q root \(place.appending("said")) || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
         \(byRoot ? order : asVictim) >&2
         # Ended, it would be there until it is waited for.
         grep -q ^State:.S /proc/$pid/status && echo lives; kill -KILL $pid; wait $pid 2>/dev/null

@@ -17,8 +17,7 @@ struct WaitingTests {
     let daemon = try #require(try mounted.daemon())
     let path = mounted.path("Users/Shared/locked")
     let sign = mounted.temporary.appending("sign")
-    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appendingPathComponent("Fixtures/waiting-for-a-lock.py").path
+    let script = Checkout.path("Tests/Fixtures/waiting-for-a-lock.py")
     let thread = try JoinableThread(name: "waiting") {
       _ = try? Program.run(["python3", script, path, "\(Self.count)", sign])
     }

@@ -145,7 +145,7 @@ struct PurgeTests {
     let result = try fixture.shell(
       """
       insula purge >/dev/null 2>&1 & purge=$!
-      until [ $(ls $DATA/tmp | wc -l) = 1 ]; do sleep 0.02; done
+      until [ $(ls $DATA/tmp | wc -l) = 1 ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       "$INSULA" unmount "$POINT"; echo $?; wait $purge
       """, as: RunFixture.root)
     #expect(result.output == "0\n", "\(result)")

@@ -86,7 +86,7 @@ struct RunCgroupTests {
       let path = try script(fixture, cgroup, "--memory 128M $APP -- sleep 100")
       let ended = try fixture.shell(
         """
-        sh \(path) & until [ -d \(cgroup.path)/insula-app-$! ]; do sleep 0.05; done
+        sh \(path) & until [ -d \(cgroup.path)/insula-app-$! ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
         running 1; sleep 0.3; insula ps; kill -\(signal) $!; wait; running 0
         """, as: RunFixture.root)
       #expect(ended.output.contains("128 MiB of memory"), "\(signal): \(ended)")

@@ -9,8 +9,7 @@ internal import Testing
 /// Windows, sound and the session bus, which an app has by entitlement alone.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct RunDesktopTests {
-  private static let scripts = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Desktop").path
+  private static let scripts = Checkout.path("Tests/Desktop")
   private static let desktop = "DESKTOP='\(scripts)'; . '\(scripts)/desktop.sh'\n"
 
   private func fixture(_ entitlements: String?, rootless: Bool = false) throws -> RunFixture {

@@ -88,7 +88,11 @@ final class RunFixture {
     let helpers = """
       insula() { verb=$1; shift; "$INSULA" "$verb" --store "$POINT" "$@"; }
       run() { "$INSULA" run --store "$POINT" "$APP" -- "$@"; }
-      running() { until [ "$(insula ps --json | grep -c identifier)" = "$1" ]; do sleep 0.02; done; }
+      running() {
+        until [ "$(insula ps --json | grep -c identifier)" = "$1" ] || [ $((w+=1)) -gt 6000 ]; do
+          sleep 0.02
+        done
+      }
       """
     let user = account ?? self.user
     let become =

@@ -72,10 +72,12 @@ struct RunLimitTests {
       """
       for i in 1 2 3 4 5 6 7 8 9 10; do sleep 100 & others="$others $!"; done
       seen=$(mktemp)
-      insula run $APP -- sh -c 'while [ ! -e Documents/end ]; do echo; sleep 0.01; done' > "$seen" &
-      app=$!; until [ -s "$seen" ]; do sleep 0.05; done
+      insula run $APP -- sh -c 'while [ ! -e Documents/end ] && [ $((w+=1)) -lt 12000 ]; do
+        echo; sleep 0.01; done' > "$seen" &
+      app=$!; until [ -s "$seen" ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       insula run --processes 4 $APP -- sh -c 'for i in 1 2 3 4 5 6; do sleep 3 & done; wait; echo more'
-      before=$(wc -l < "$seen"); until [ $(wc -l < "$seen") -gt $((before + 10)) ]; do sleep 0.05; done
+      before=$(wc -l < "$seen")
+      until [ $(wc -l < "$seen") -gt $((before + 10)) ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       insula run --processes 4 $APP -- sh -c 'sleep 0.1 & sleep 0.1 & sleep 0.1 & wait; echo four'
       touch "$DATA/Documents/end"; wait $app; echo $?; kill $others; rm "$seen"
       """)
@@ -154,7 +156,8 @@ struct RunLimitTests {
       open('Documents/ready', 'w')
       time.sleep(60)" & first=$!
       insula run $APP -- sh -c 'sleep 60 & wait' & second=$!
-      until [ -e "$DATA/Documents/ready" ]; do sleep 0.02; done; running 2; sleep 0.3
+      until [ -e "$DATA/Documents/ready" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
+      running 2; sleep 0.3
       insula ps; insula ps --json; kill $first $second; wait
       """.replacing("$WORK", with: work))
     let lines = result.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }

@@ -162,7 +162,7 @@ struct RunRefusalTests {
       """
       "$INSULA" run --store "$POINT" "$APP" -- sh -c '
         echo > Documents/ready; while echo > Documents/x; do sleep 0.05; done; exit 5' > /dev/null 2>&1 &
-      echo $!; until [ -e $DATA/Documents/ready ]; do sleep 0.02; done
+      echo $!; until [ -e $DATA/Documents/ready ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       """)
     let pid = try #require(Int32(begun.output.dropLast()))
     try fixture.mounted.killDaemon()
@@ -172,9 +172,7 @@ struct RunRefusalTests {
     #expect(try fixture.inside("true").status == 0)
   }
 
-  private static let babble = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent()
-    .deletingLastPathComponent().appendingPathComponent("Fixtures/babble.py").path
+  private static let babble = Checkout.path("Tests/Fixtures/babble.py")
 
   /// Neither does it stop the daemon, nor does anything stay of it.
   @Test(arguments: [false, true])

@@ -20,7 +20,7 @@ struct RunSignalTests {
         sh -c 'trap "echo caught; exit 9" \(name); \
       echo ready > Documents/ready; while :; do sleep 0.02; done' &
       pid=$!
-      until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
+      until [ -s $DATA/Documents/ready ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       kill -\(name) $pid; wait $pid; echo $?
       """)
     #expect(result.output == "caught\n9\n", "\(result.errors)")
@@ -45,7 +45,7 @@ struct RunSignalTests {
       """
       "$INSULA" run --store "$POINT" "$APP" -- \
         sh -c 'while :; do date +%s%N > Documents/clock; sleep 0.02; done' & pid=$!
-      until [ -s $DATA/Documents/clock ]; do sleep 0.02; done
+      until [ -s $DATA/Documents/clock ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       kill -KILL $pid; wait $pid; running 0
       first=$(cat $DATA/Documents/clock); sleep 0.3; \
       [ "$first" = "$(cat $DATA/Documents/clock)" ] && echo still
@@ -98,11 +98,7 @@ struct RunSignalTests {
     }
   }
 
-  private static let terminalProgram = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-      "Fixtures/at-a-terminal.py"
-    )
-    .path
+  private static let terminalProgram = Checkout.path("Tests/Fixtures/at-a-terminal.py")
 
   /// ^C and ^\ reach the app and nobody else; ^Z stops all of it, and it goes on in the foreground.
   @Test(arguments: ["interrupt", "quit", "stop", "hangup", "type"])
@@ -140,7 +136,7 @@ struct RunSignalTests {
       """
       "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; \
       echo > Documents/ready; while :; do sleep 60; done' & pid=$!
-      until [ -s $DATA/Documents/ready ]; do sleep 0.02; done
+      until [ -s $DATA/Documents/ready ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       insula kill $APP; echo $?; wait $pid; echo $?
       "$INSULA" run --store "$POINT" "$APP" -- sleep 60 & pid=$!; running 1; sleep 0.2
       insula kill $APP -s sigkill; wait $pid; echo $?; insula kill $APP --signal STOP

@@ -23,8 +23,7 @@ struct RunSocketTests {
   /// With the library as `make install` makes it.
   private static let compiled = Result {
     let made = try TemporaryDirectory()
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent().path
+    let root = Checkout.root
     let result = try Program.run([
       "sh", "-c",
       """
@@ -125,12 +124,12 @@ struct RunSocketTests {
     let home = "\(fixture.mounted.point)/Users/\(fixture.user.name)/Documents"
     let script = """
       out=$(mktemp); insula run \(Self.app) --args await > $out & running 1
-      until grep -q '0 grants' $out; do sleep 0.02; done
+      until grep -q '0 grants' $out || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       # What is granted to another app is nothing of this one's.
       echo x > \(home)/other; insula grant $APP \(home)/other > /dev/null; sleep 0.3; cat $out
       echo x > \(home)/own; insula grant \(Self.app) \(home)/own --read-only > /dev/null; wait
       cat $out; insula run \(Self.app) --args await > $out & running 1
-      until grep -q '1 grants' $out; do sleep 0.02; done
+      until grep -q '1 grants' $out || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       mv \(home)/own \(home)/moved; wait; cat $out; rm $out
       """
     let result = try fixture.shell(script)
@@ -147,9 +146,9 @@ struct RunSocketTests {
     let begin = try fixture.shell(
       """
       setsid "$INSULA" run --store "$POINT" \(Self.app) --args await > \(out) 2>&1 < /dev/null &
-      until grep -q '0 grants' \(out); do sleep 0.02; done
+      until grep -q '0 grants' \(out) || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       setsid "$INSULA" run --store "$POINT" \(Self.app) -- sh -c '
-      until [ -e Documents/go ]; do sleep 0.05; done
+      until [ -e Documents/go ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       exec \(fixture.mounted.point)/Applications/Caller.app/Contents/MacOS/Caller path home' \
         > \(out)2 2>&1 < /dev/null & running 2
       """)

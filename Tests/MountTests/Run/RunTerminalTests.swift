@@ -10,11 +10,7 @@ internal import Testing
 /// An app at a terminal: it has one of its own, and its person notices nothing of that.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct RunTerminalTests {
-  private static let talk = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-      "Fixtures/talk-at-a-terminal.py"
-    )
-    .path
+  private static let talk = Checkout.path("Tests/Fixtures/talk-at-a-terminal.py")
 
   /// What is typed at a shell, and what is to be seen after each; `$R` runs something as the app.
   private func talk(_ steps: [(typed: String, word: String)], as account: Account? = nil) throws {

@@ -160,7 +160,8 @@ struct RunTests {
     let result = try fixture.shell(
       """
       for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do
-        run sh -c "echo $i > Documents/$i; while [ ! -e Documents/go ]; do sleep 0.05; done" &
+        run sh -c "echo $i > Documents/$i; while [ ! -e Documents/go ] && [ \\$((w+=1)) -lt 2400 ]; do
+          sleep 0.05; done" &
       done
       running 24; touch $DATA/Documents/go; wait; ls $DATA/Documents | wc -l
       """)

@@ -9,11 +9,7 @@ internal import Testing
 /// `insula top`, at a terminal and without one.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct TopScreenTests {
-  private static let talk = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(
-      "Fixtures/talk-at-a-terminal.py"
-    )
-    .path
+  private static let talk = Checkout.path("Tests/Fixtures/talk-at-a-terminal.py")
 
   private static let entered = "\\x1b\\[\\?1049h[^$]*round trip[^$]*q end"
   private static let left = "\\x1b\\[\\?25h\\x1b\\[\\?1049l"
@@ -61,7 +57,11 @@ struct TopScreenTests {
       fixture,
       [
         ("\(run) Aaa -- sleep 1000 2>/dev/null & \(run) Notes -- sleep 1000 &", ""),
-        ("until [ $($INSULA ps --store $POINT | wc -l) = 3 ]; do sleep 0.1; done; $T", "2 apps of 1 user"),
+        (
+          "until [ $($INSULA ps --store $POINT | wc -l) = 3 ] || [ $((w+=1)) -gt 1200 ]; "
+            + "do sleep 0.1; done; $T",
+          "2 apps of 1 user"
+        ),
         ("n", "example.aaa[^$]*example.note"), ("r", "%CPU[^\\n]*\\n[^\\n]*example.note"),
         ("\u{1b}[B", "%CPU[^\\n]*\\n[^\\n]*example.aaa"),
         ("\u{1b}[A", "%CPU[^\\n]*\\n[^\\n]*example.note"),

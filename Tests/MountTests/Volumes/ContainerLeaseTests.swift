@@ -36,7 +36,7 @@ struct ContainerLeaseTests {
         begin() {
           mkfifo "$H/fifo"; exec 3<>"$H/fifo"
           run sh -c 'echo here >Documents/place; read x; echo ended >>Documents/place' <&3 & APP_PID=$!
-          running 1; until [ -s "$DATA/Documents/place" ]; do sleep 0.02; done
+          running 1; until [ -s "$DATA/Documents/place" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
         }
         \(script)
         """, as: account)
@@ -67,7 +67,7 @@ struct ContainerLeaseTests {
       mkfifo "$S/fifo"; exec 3<>"$S/fifo"
       $become "$INSULA" run --store "$POINT" "$APP" -- \
         sh -c 'echo one >Documents/place; read x; echo two >>Documents/place' <&3 & APP_PID=$!
-      until [ -s "$DATA/Documents/place" ]; do sleep 0.02; done
+      until [ -s "$DATA/Documents/place" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       gone | grep -o 'an app runs in the home'
       second uninstall "$APP" 2>&1 | grep -o 'another store that has had this home may'
       echo go >&3; wait $APP_PID; cat "$DATA/Documents/place"
@@ -159,7 +159,7 @@ struct ContainerLeaseTests {
       become="setpriv --reuid=\(user.uid) --regid=\(user.gid) --clear-groups"
       $become "$INSULA" run --store "$POINT" "$APP" -- \
         sh -c 'while :; do date +%N >Documents/tick; sleep 0.05; done' 2>"$S/why" & APP_PID=$!
-      until [ -s "$DATA/Documents/tick" ]; do sleep 0.02; done
+      until [ -s "$DATA/Documents/tick" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       touch "$LEASE/$(printf %020d $(expr $(ls "$LEASE" | tail -1) + 1))"
       wait $APP_PID && echo went on; grep -o 'another machine' "$S/why"; before=$(cat "$DATA/Documents/tick")
       sleep 0.3; [ "$(cat "$DATA/Documents/tick")" = "$before" ] && echo quiet

@@ -44,7 +44,7 @@ struct DiskUsedElsewhereTests {
         # The user's program has the file itself.
         refuse volume add $e
         mkfifo hold; exec 7<>hold; flock --no-fork f.img cat hold & holder=$!
-        while flock -n f.img true; do :; done
+        while flock -n f.img true && [ $((w+=1)) -lt 6000 ]; do sleep 0.01; done
         volume add f.img 2>&1 | grep -c "in use already: pid $holder has locked it"
         told; kill $holder; ls $V
         # Two who only read are welcome.

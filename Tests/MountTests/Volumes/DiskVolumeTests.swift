@@ -83,7 +83,8 @@ struct DiskVolumeTests {
     #expect(eventually { (try? disks.shell("cat $V/disk/f").output) == "x\n" })
     try disks.expect(
       """
-      volume eject disk; ls $V; until flock -n disk.img true; do sleep 0.05; done; mkdir m
+      volume eject disk; ls $V
+      until flock -n disk.img true || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done; mkdir m
       mount -o loop disk.img m
       cat m/f; umount m
       """, "x\n", as: RunFixture.root)
@@ -118,11 +119,12 @@ struct DiskVolumeTests {
       sleep 0.5; timeout 60 sh -c "until ls $V/disk/1 >/dev/null 2>&1; do sleep 0.1; done"
       loops; mkfifo let-go; exec 4<>let-go
       (exec 5>$V/disk/held; echo more >&5; head -n 1 let-go >/dev/null; echo more >&5) & HOLDER=$!
-      until [ -s $V/disk/held ]; do sleep 0.02; done
+      until [ -s $V/disk/held ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       volume eject disk 2>&1 | grep -o 'is in use'; volume eject --force disk >/dev/null
       (sleep 1; loops; echo >&4) & volume add --engine \(engine) disk.img >/dev/null; wait $HOLDER
       loops; ls $V/disk | grep -c '^[0-9]'; volume eject disk
-      until [ $(loops) = 0 ]; do sleep 0.05; done; \(check) disk.img >/dev/null 2>&1 && echo clean
+      until [ $(loops) = 0 ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
+      \(check) disk.img >/dev/null 2>&1 && echo clean
       """, "1\nis in use\n1\n1\n50\nclean\n", as: RunFixture.root)
   }
 
@@ -195,7 +197,8 @@ struct DiskVolumeTests {
       let processes = try disks.shell(
         "ps -eo user,args | grep -c '^root .*[/]\(program) '; volume eject \(name) 2>/dev/null", as: user)
       #expect(processes.output == "0\n", "\(processes)")
-      try disks.expect("until flock -n \(name).img true; do sleep 0.05; done; ls $V", "")
+      try disks.expect(
+        "until flock -n \(name).img true || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done; ls $V", "")
     }
   }
 

@@ -98,7 +98,7 @@ struct EncryptedVolumeTests {
     try fixture.expect(
       """
       mkdir $C/point; echo "$W" | gocryptfs -q -fg $C/Private $C/point >/dev/null 2>&1 & other=$!
-      until [ -e $C/point/x ]; do sleep 0.05; done
+      until [ -e $C/point/x ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       \(doctor) | grep -c "gocryptfs (pid $other) still has its files open"; kill $other; wait $other; true
       """, "1\n", as: rootless ? nil : RunFixture.root)
     try fixture.expect("unlock Private; cat $V/Private/x; unlock Private; volume lock --all; ls $V", "x\n")
@@ -173,7 +173,7 @@ struct EncryptedVolumeTests {
       /usr/bin/python3 -c 'import os, socket, time
       s = socket.socket(socket.AF_UNIX); os.seteuid(1); s.bind("/run/user/1/insula/b.sock"); s.listen(0)
       time.sleep(60)' & silent=$!
-      until [ -e /run/user/1/insula/b.sock ]; do sleep 0.02; done
+      until [ -e /run/user/1/insula/b.sock ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       timeout 30 "$0" volume lock --all --force; echo $?; kill $silent
       """
     let result = try Program.run(
@@ -294,7 +294,8 @@ struct EncryptedVolumeTests {
     kill(worker, SIGKILL)
     #expect(try eventually { try mounted.daemon().map { $0 != worker } ?? false })
     try fixture.expect(
-      "unlock Private; until [ -e $C/done ]; do sleep 0.05; done; cat $C/late", "x\n")
+      "unlock Private; until [ -e $C/done ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done; cat $C/late",
+      "x\n")
     // What is said when it is locked holds from then on.
     try fixture.expect(
       """
@@ -316,7 +317,7 @@ struct EncryptedVolumeTests {
     try fixture.expect(
       """
       strace -f -qq -Z -e trace=close -o $C/trace -p \(worker) & tracer=$!
-      until grep -q 'TracerPid:.[1-9]' /proc/\(worker)/status; do sleep 0.02; done
+      until grep -q 'TracerPid:.[1-9]' /proc/\(worker)/status || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       for round in 1 2 3; do
         volume lock Private --quiet; volume list >/dev/null; volume list >/dev/null; unlock Private
       done

@@ -30,7 +30,7 @@ struct EngineNameTests {
       sed -i "s|\\$O|$PWD/once|g; s|\\$ENGINE|$(command -v $E)|" sbin/$E
       chmod 755 sbin/$E
       for n in 1 2; do
-        until [ -d once/asked$n ]; do sleep 0.02; done
+        until [ -d once/asked$n ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
         cp /etc/passwd /etc/passwd+; mv /etc/passwd+ /etc/passwd; touch once/done$n
       done &
       $INSULA init store >/dev/null && $INSULA mount store point &&

@@ -32,7 +32,7 @@ struct HomeDeletionTests {
     try homes.expect(
       Self.registry + """
         (cd $H; exec sleep 100) &
-        until [ "$(readlink /proc/$!/cwd)" = "$H" ]; do sleep 0.01; done
+        until [ "$(readlink /proc/$!/cwd)" = "$H" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.01; done
         user remove "$NAME" --delete-home 2>&1 | grep -o 'in use'; kill $!; wait 2>/dev/null
         ls $H/Applications; insula apps | grep -c own; touch "$S/.insula/leases/$NAME/stray"
         user remove "$NAME" --delete-home | grep -o Removed; insula apps | grep own
@@ -57,7 +57,8 @@ struct HomeDeletionTests {
     try homes.expect(
       Self.registry + """
         volume list; ls $POINT/Users; registry 'SELECT count(*) FROM containers'
-        left() { find "$S/.insula" -name '*.removed-*'; }; until [ -z "$(left)" ]; do sleep 0.02; done
+        left() { find "$S/.insula" -name '*.removed-*'; }
+        until [ -z "$(left)" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
         user add "$NAME" --home "$S" | grep -o 'has the home'; stat -c %U $H | sed "s/$NAME/me/"
         """, "There are no volumes.\nShared\n0\nhas the home\nme\n", as: Self.root)
   }

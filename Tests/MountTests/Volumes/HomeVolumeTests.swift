@@ -182,7 +182,7 @@ struct HomeVolumeTests {
     try homes.expect(
       """
       (cd $H; exec sleep 100) &
-      until [ "$(readlink /proc/$!/cwd)" = "$H" ]; do sleep 0.01; done
+      until [ "$(readlink /proc/$!/cwd)" = "$H" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.01; done
       volume eject "Users/$NAME" 2>&1 | grep -o 'in use'; kill $!; wait 2>/dev/null
       volume eject "Users/$NAME" 2>/dev/null; ls $POINT/Users; ls "$S"
       ls -A "$S" | grep -c '^.insula$'; user list
@@ -266,7 +266,7 @@ struct HomeVolumeTests {
       """
       mkfifo /tmp/insula-home-$$; exec 3<>/tmp/insula-home-$$; rm /tmp/insula-home-$$
       run sh -c 'echo one >Documents/a; read x; cat Documents/a; echo two >Documents/b' <&3 >"$H/out" &
-      running 1; until [ -s "$DATA/Documents/a" ]; do sleep 0.02; done
+      running 1; until [ -s "$DATA/Documents/a" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       exec 4>"$H/open"; echo before >&4
       "$INSULA" restart --store "$POINT" >/dev/null; echo after >&4; echo go >&3; wait
       cat $H/out $H/open "$DATA/Documents/b"

@@ -216,8 +216,9 @@ struct HostileVolumeTests {
     let looking = try users.shell(
       """
       setpriv --reuid=\(users.run.user.uid) --regid=\(users.run.user.gid) --clear-groups sh -c '
-        cd $0/work && echo >$1/in; until [ -e $1/looked ]; do sleep 0.02; done; pwd -P; ls' $V \(ready) &
-      until [ -e \(ready)/in ]; do sleep 0.02; done
+        cd $0/work && echo >$1/in
+        until [ -e $1/looked ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done; pwd -P; ls' $V \(ready) &
+      until [ -e \(ready)/in ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
       for i in 1 2 3; do setpriv --reuid=\(other.uid) --regid=\(other.gid) --clear-groups stat $V/work; done
       setpriv --reuid=\(users.run.user.uid) --regid=\(users.run.user.gid) --clear-groups \\
         "$INSULA" volume eject work --store "$POINT"
@@ -256,7 +257,8 @@ struct HostileVolumeTests {
       cd $OWN; mkfifo let-go; exec 9<>let-go
       for i in $(seq 20); do
         mkdir w$i; volume add w$i >/dev/null 2>errors || break
-        (cd $V/w$i && echo >in; read line <&9) & until [ -e w$i/in ]; do :; done
+        (cd $V/w$i && echo >in; read line <&9) &
+        until [ -e w$i/in ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.01; done
         volume eject w$i --force >/dev/null
       done
       grep -o 'too many volumes' errors; ls -d w* | wc -l
@@ -264,7 +266,7 @@ struct HostileVolumeTests {
       before=$(ticks); for i in $(seq 30); do volume list >/dev/null; done
       [ $(($(ticks) - before)) -lt 200 ] && echo cheap
       for i in $(seq 20); do echo >&9; done; wait
-      until volume add w17 >/dev/null 2>&1; do :; done; volume eject w17
+      until volume add w17 >/dev/null 2>&1 || [ $((w+=1)) -gt 6000 ]; do sleep 0.01; done; volume eject w17
       """, "too many volumes\n17\ncheap\n")
   }
 }

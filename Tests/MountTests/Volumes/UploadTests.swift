@@ -31,7 +31,7 @@ struct UploadTests {
         D="$POINT/Volumes/dav"; S='\(server.directory)'; R='\(run.mounted.temporary.appending("steps"))'
         volume() { verb=$1; shift; timeout 100 "$INSULA" volume "$verb" --store "$POINT" "$@"; }
         add() { volume add \(server.url)/ --at dav >/dev/null 2>&1; }
-        until_there() { until [ -e "$1" ]; do sleep 0.02; done; }
+        until_there() { until [ -e "$1" ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done; }
         \(script)
         """, as: account)
     }

@@ -49,9 +49,10 @@ struct VolumeViewTests {
       """
       mkdir $V/mine/sub; echo three >$V/mine/sub/c; insula grant $id $V/mine >/dev/null
       come() { for n in $(seq 500); do [ -e "$1" ] && break; sleep 0.02; done; ls "$1" | wc -l; }
-      run sh -c "cd $V/mine/sub; echo >$DATA/tmp/begun; until [ -e $DATA/tmp/moved ]; do sleep 0.02; done
+      run sh -c "cd $V/mine/sub; echo >$DATA/tmp/begun
+        until [ -e $DATA/tmp/moved ] || [ \\$((w+=1)) -gt 6000 ]; do sleep 0.02; done
         sleep 2; cat c; ls .. 2>&1 | grep -c other; echo >$DATA/tmp/seen
-        until [ -e $DATA/tmp/revoked ]; do sleep 0.02; done
+        until [ -e $DATA/tmp/revoked ] || [ \\$((w+=1)) -gt 6000 ]; do sleep 0.02; done
         cat c 2>&1 | grep -c -i -e 'no such' -e permitted -e stale" &
       come $DATA/tmp/begun; cd \(fixture.directory); mv mine/sub other/; touch $DATA/tmp/moved
       come $DATA/tmp/seen; insula revoke $id $V/mine >/dev/null; touch $DATA/tmp/revoked; wait
@@ -111,9 +112,10 @@ struct VolumeViewTests {
     let out = fixture.run.mounted.temporary.appending("out-\(rootless)-\(device)")
     try fixture.expect(
       """
-      wait_for() { until [ -e $DATA/tmp/$1 ]; do sleep 0.05; done; }
+      wait_for() { until [ -e $DATA/tmp/$1 ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done; }
       : >\(out) || exit 1
-      run sh -c "echo >$DATA/tmp/begun; until [ -e $DATA/tmp/go ]; do sleep 0.05; done
+      run sh -c "echo >$DATA/tmp/begun
+        until [ -e $DATA/tmp/go ] || [ \\$((w+=1)) -gt 2400 ]; do sleep 0.05; done
         cat $V/yours/c; ls -A $V" >\(out) 2>&1 &
       wait_for begun; insula revoke $id $V/yours >/dev/null; touch $DATA/tmp/go; wait
       grep -c -E 'No such|denied|permitted' \(out)
@@ -127,8 +129,8 @@ struct VolumeViewTests {
       """
       insula grant $id $V/mine >/dev/null
       run sh -c "exec 3<$V/mine/a; echo >$DATA/tmp/begun
-        until [ -e $DATA/tmp/go ]; do sleep 0.05; done; cat <&3" &
-      until [ -e $DATA/tmp/begun ]; do sleep 0.05; done
+        until [ -e $DATA/tmp/go ] || [ \\$((w+=1)) -gt 2400 ]; do sleep 0.05; done; cat <&3" &
+      until [ -e $DATA/tmp/begun ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
       "$INSULA" volume eject work --store "$POINT" 2>&1 | grep -c "is in use: .*$id"; touch $DATA/tmp/go; wait
       "$INSULA" volume eject work --store "$POINT"; ls -A $POINT/Volumes
       """, "1\none\n")
