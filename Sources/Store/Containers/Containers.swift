@@ -105,6 +105,11 @@ package final class Containers: Sendable {
     let container = ContainerLayout.name(of: identifier, kind)
     try claim(record, for: app.signer, isThere: parent.fd.has(container))
     if elsewhere != nil { try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer) }
+    // Only now: an app of another team, which does not get it, must not end that it is kept.
+    if record.keeper != nil {
+      try registry.noteUse(of: record)
+      record.keeper = nil
+    }
     try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
     if elsewhere != nil { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
     return try noteIdentity(of: record, named: container, in: parent.fd)
