@@ -206,6 +206,38 @@ internal import Testing
 
   // MARK: Other statements that change the rows of several
 
+  /// What was decided stays decided when an administrator names another root for the team, for all users.
+  @Test func anotherRootForATeamChangesThatTeamAlone() throws {
+    let stranger = Team("OTHER", root: [1])
+    let app = try install()
+    let other = try InstalledApp.example("com.example.other", name: "Other")
+    for user in Self.users {
+      for (identifier, team) in [(app.identifier, Self.ours), (other.identifier, stranger)] {
+        try registry.put(
+          ConsentRecord(identifier, user: user, team: team, .photos, isAllowed: false, changed: 7))
+      }
+      try registry.choose(app, for: "public.text", of: user)
+    }
+    try registry.pin("TEAM", to: [9])
+    #expect(
+      try registry.consents().map(\.team)
+        == [Team("TEAM", root: [9]), Team("TEAM", root: [9]), stranger, stranger])
+    for user in Self.users {
+      #expect(try registry.openers(of: user) == ["public.text": "com.example.editor"])
+    }
+  }
+
+  /// The same letters by other bytes are another home.
+  @Test func homeThatIsForgottenIsNotItsNamesakes() throws {
+    for (user, home) in [(501, "\u{e9}"), (502, "e\u{301}")] as [(UInt32, String)] {
+      var app = try app(user: user)
+      app.path = "Users/\(home)/Applications/Editor.app"
+      try registry.add(app)
+    }
+    try registry.forgetHome("\u{e9}")
+    #expect(try registry.apps().map(\.user) == [502])
+  }
+
   /// A home that is given to another account takes along what lies in it, and nothing else of its user.
   @Test func adoptionMovesWhatLiesInTheHomeAlone() throws {
     for user in Self.users { try use(by: user) }

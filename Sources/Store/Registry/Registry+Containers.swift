@@ -107,7 +107,8 @@ extension Registry {
   /// Forgets the apps and containers of a home that is no more.
   package func forgetHome(_ name: String) throws(StoreError) {
     let prefix = "Users/\(name)/"
-    for app in try apps() where app.path.hasPrefix(prefix) {
+    // Byte by byte, as the database compares: two names that look alike can be two homes.
+    for app in try apps() where app.path.utf8.starts(with: prefix.utf8) {
       _ = try remove(app.identifier, of: app.user, keepingData: true)
     }
     try change { (database) throws(StoreError) in
