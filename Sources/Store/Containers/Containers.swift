@@ -140,7 +140,7 @@ package final class Containers: Sendable {
   }
 
   /// Opens the home that a container is to be in.
-  private func openHome(_ name: String) throws(StoreError) -> OwnedFD {
+  func openHome(_ name: String) throws(StoreError) -> OwnedFD {
     try Homes.checkName(name)
     do throws(Errno) {
       return try tree.fd.openDirectory(at: "Users/\(name)")
@@ -153,7 +153,7 @@ package final class Containers: Sendable {
   }
 
   /// Opens the directory in which a home has its containers of a kind; makes it where it is missing.
-  private func directory(
+  func directory(
     of kind: ContainerKind, in home: FD, _ owner: Owner, _ homePath: String
   ) throws(StoreError) -> OwnedFD {
     var directory = try explaining("open", homePath) { () throws(Errno) in try home.duplicated() }

@@ -113,6 +113,7 @@ extension Registry {
     }
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      try database.run("DELETE FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
     }
   }
 
@@ -125,7 +126,7 @@ extension Registry {
 }
 
 extension ContainerRecord {
-  fileprivate init(_ row: Columns, _ path: String) throws(StoreError) {
+  init(_ row: Columns, _ path: String) throws(StoreError) {
     guard let kind = ContainerKind(rawValue: try row.text(1)) else {
       throw .registryDamaged(path: path, what: "a container has an unknown kind")
     }

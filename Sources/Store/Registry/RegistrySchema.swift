@@ -280,5 +280,29 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 14",
       ]),
+    Step(
+      name: "removed containers",
+      statements: [
+        // See RemovedContainer.
+        """
+        CREATE TABLE removed (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          uuid TEXT NOT NULL UNIQUE,
+          kind TEXT NOT NULL CHECK (kind IN ('data', 'group', 'cloud')),
+          identifier TEXT NOT NULL,
+          user INTEGER NOT NULL,
+          path TEXT NOT NULL,
+          team TEXT,
+          root BLOB,
+          inode INTEGER,
+          handle BLOB,
+          created INTEGER,
+          removed INTEGER NOT NULL,
+          deleting INTEGER NOT NULL DEFAULT 0 CHECK (deleting IN (0, 1))
+        ) STRICT
+        """,
+        "CREATE INDEX removed_of_users ON removed (user)",
+        "PRAGMA user_version = 15",
+      ]),
   ]
 }
