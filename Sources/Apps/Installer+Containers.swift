@@ -34,7 +34,8 @@ extension Installer {
       for record in try registry.containers(
         kind: .data, identifier: app.identifier, isMarkedForRemoval: false)
       {
-        guard let current = try registry.app(app.identifier, for: record.user),
+        // What is kept stays kept until its user starts the app.
+        guard record.keeper == nil, let current = try registry.app(app.identifier, for: record.user),
           let home = Homes.name(in: record.path)
         else {
           continue

@@ -22,7 +22,7 @@ extension Installer {
     let directory = try open(domain, by: caller, doing: "remove apps from", making: true)
     let apps = try registered { () throws(StoreError) in try registry.apps() }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
-    else { return (nil, try removeLeft(by: identifier, directory, keepingData)) }
+    else { return (nil, try removeLeft(by: identifier, directory, caller, keepingData)) }
     try refuseWhileRunning(app)
     let old = try registered { () throws(StoreError) in
       try StagedTree(forTakingIn: store, from: app.path)
@@ -45,11 +45,12 @@ extension Installer {
 
   /// Removes the containers that an app has left that is not installed any more.
   private func removeLeft(
-    by identifier: AppIdentifier, _ directory: borrowing AppsDirectory, _ keepingData: Bool
+    by identifier: AppIdentifier, _ directory: borrowing AppsDirectory, _ caller: CallerIdentity,
+    _ keepingData: Bool
   ) throws(AppFailure) -> [LeftBehind] {
     let user = directory.user
     let count = try registered { () throws(StoreError) in
-      keepingData ? 0 : try registry.doomLeft(by: identifier, of: user)
+      keepingData ? 0 : try registry.doomLeft(by: identifier, of: user, for: caller.uid)
     }
     guard count > 0 else {
       throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")

@@ -29,6 +29,7 @@ package enum Insula {
       title: "Data",
       commands: [
         DeliverCommand.self, ExportCommand.self, ImportCommand.self, PurgeCommand.self, StorageCommand.self,
+        RemovedListCommand.self, RemovedRestoreCommand.self, RemovedDeleteCommand.self,
         GrantCommand.self, GrantsCommand.self, RevokeCommand.self,
       ]),
     CommandGroup(

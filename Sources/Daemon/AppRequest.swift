@@ -25,19 +25,32 @@ package enum AppRequest: Equatable, Sendable {
   case rollbackSystem
   /// Throw away what apps can make again.
   case purge(PurgeRequest)
+  /// List the removed containers of a user, or of all.
+  case removed(of: UInt32?)
+  /// Put a removed container back to where it was.
+  case restoreRemoved(Int64)
+  /// Delete a removed container for good, or all of a user.
+  case deleteRemoved(Int64?, of: UInt32?)
 
   /// What it has to wait for.
-  var queue: ControlQueue { if case .purge = self { .purges } else { .changes } }
+  var queue: ControlQueue {
+    switch self {
+    case .purge, .deleteRemoved: .purges
+    case .removed: .queries
+    default: .changes
+    }
+  }
 }
 
 extension AppRequest: Codable {
   private enum Action: String, Codable {
     case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
+    case removed, restoreRemoved, deleteRemoved
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
-    case whenClosed, purge, utilities, network
+    case whenClosed, purge, utilities, network, number, user
   }
 
   package init(from decoder: any Decoder) throws {
@@ -66,6 +79,12 @@ extension AppRequest: Codable {
       case .updateSystem: .updateSystem(named: try name())
       case .rollbackSystem: .rollbackSystem
       case .purge: .purge(try fields.decode(PurgeRequest.self, forKey: .purge))
+      case .removed: .removed(of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
+      case .restoreRemoved: .restoreRemoved(try fields.decode(Int64.self, forKey: .number))
+      case .deleteRemoved:
+        .deleteRemoved(
+          try fields.decodeIfPresent(Int64.self, forKey: .number),
+          of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
       }
   }
 
@@ -107,6 +126,16 @@ extension AppRequest: Codable {
     case .purge(let request):
       try encode(.purge)
       try fields.encode(request, forKey: .purge)
+    case .removed(let user):
+      try encode(.removed)
+      try fields.encodeIfPresent(user, forKey: .user)
+    case .restoreRemoved(let number):
+      try encode(.restoreRemoved)
+      try fields.encode(number, forKey: .number)
+    case .deleteRemoved(let number, let user):
+      try encode(.deleteRemoved)
+      try fields.encodeIfPresent(number, forKey: .number)
+      try fields.encodeIfPresent(user, forKey: .user)
     }
     try fields.encode(allowsDowngrade, forKey: .allowsDowngrade)
     try fields.encode(keepsData, forKey: .keepsData)

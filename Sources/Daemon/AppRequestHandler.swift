@@ -79,6 +79,10 @@ package struct AppRequestHandler: Sendable {
       case .updateSystem(let name):
         return .system(try updateSystem(try directory(source), named: name, by: caller, wait))
       case .rollbackSystem: return .system(try rollbackSystem(by: caller))
+      case .removed(let user): return .removed(try removed(of: user, by: caller))
+      case .restoreRemoved(let number): return .removed(try restoreRemoved(number, by: caller))
+      case .deleteRemoved(let number, let user):
+        return .removed(try deleteRemoved(number, of: user, by: caller, isCancelled: wait.isCancelled))
       case .purge(let request): return .purged(try purge(request, by: caller, isCancelled: wait.isCancelled))
       }
     }

@@ -175,6 +175,22 @@ final class AppService: Sendable {
     }
   }
 
+  /// Deletes removed containers whose time is over; gives why some of them stay.
+  func deleteOldRemoved(_ limit: RemovedLimit, _ isCancelled: @escaping () -> Bool) -> String? {
+    guard let tree = tree.withLock({ $0 }), let registry = try? knownRegistry(),
+      (try? registry.removedContainers())?.isEmpty == false
+    else { return nil }
+    let pace = Pace(most: Pace.usually)
+    do throws(ControlFailure) {
+      try handler(registry, tree).deleteOldRemoved(limit) { () throws(Errno) in
+        try pace.rest(orEndIf: isCancelled)
+      }
+      return nil
+    } catch {
+      return isCancelled() || pace.isOver ? nil : error.message
+    }
+  }
+
   private func noteUsage(_ report: PurgeReport) { storage.withLock { $0 }?.purged(report) }
 
   /// How full the store's disk is.

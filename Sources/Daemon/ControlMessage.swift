@@ -15,7 +15,7 @@ extension ControlMessage: Codable {
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
       roots, version, consents, task, because, items, unread, purged, backup, storage, space,
-      documents, opened, volumes, network
+      documents, opened, volumes, network, removed
     case own = "self"
   }
 
@@ -44,6 +44,7 @@ extension ControlMessage: Codable {
     if fields.contains(.system) { return .system(try value(.system)) }
     if fields.contains(.apps) { return .apps(try value(.apps)) }
     if fields.contains(.purged) { return .purged(try value(.purged)) }
+    if fields.contains(.removed) { return .removed(try value(.removed)) }
     if fields.contains(.storage) { return .storage(try value(.storage)) }
     if fields.contains(.space) { return .space(try value(.space)) }
     if fields.contains(.roots) { return .roots(try value(.roots)) }
@@ -141,6 +142,7 @@ extension ControlMessage: Codable {
       try fields.encode(left, forKey: .left)
     case .system(let versions): try fields.encode(versions, forKey: .system)
     case .purged(let report): try fields.encode(report, forKey: .purged)
+    case .removed(let report): try fields.encode(report, forKey: .removed)
     case .storage(let report): try fields.encode(report, forKey: .storage)
     case .space(let space): try fields.encode(space, forKey: .space)
     case .apps(let apps): try fields.encode(apps, forKey: .apps)

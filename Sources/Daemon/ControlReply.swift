@@ -22,6 +22,8 @@ package enum ControlReply: Equatable, Sendable {
   case uninstalled(InstalledApp?, left: [LeftBehind])
   /// What was thrown away, or would be.
   case purged(PurgeReport)
+  /// Removed containers that there are, or that were restored or deleted.
+  case removed(RemovedReport)
   /// How much room apps take.
   case storage(StorageReport)
   /// What an app may store.

@@ -144,8 +144,11 @@ package final class KeptUsage: Sendable {
 
   /// What a purge would free of all places that are known, save those of apps that run.
   package func purgeable(_ runs: (AppIdentifier, UInt32) -> Bool) -> Int64 {
-    let kept = state.withLock { state in state.kept.values.filter { $0.place.app != nil } }
+    let kept = state.withLock { state in
+      state.kept.values.filter { $0.place.app != nil || $0.place.removed != nil }
+    }
     return kept.reduce(0) { sum, kept in
+      if kept.place.removed != nil { return sum.adding(clamped: kept.measured.usage.purgeable.bytes) }
       guard let app = kept.place.app, let user = kept.place.owner.user, !runs(app, user) else { return sum }
       return sum.adding(clamped: kept.measured.usage.purgeable.bytes)
     }

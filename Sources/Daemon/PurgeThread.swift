@@ -7,7 +7,7 @@ internal import Policy
 internal import Store
 
 /// The thread that throws away what apps can make again, when the store's disk is nearly full; and at any
-/// time the temporary files of apps that have not run for days.
+/// time the temporary files of apps that have not run for days, and removed containers whose time is over.
 final class PurgeThread: Sendable {
   private let thread: JoinableThread
   private let isOver = Condition(false)
@@ -19,7 +19,7 @@ final class PurgeThread: Sendable {
   /// How much of the time may go into purges that free nothing, as its part.
   private static let share: UInt64 = 20
 
-  init(_ apps: AppService, _ rule: PurgeRule) throws(Errno) {
+  init(_ apps: AppService, _ rule: PurgeRule, _ limit: RemovedLimit) throws(Errno) {
     let isOver = isOver
     thread = try JoinableThread(name: "purges") {
       guard !apps.isReadOnly else { return }
@@ -28,9 +28,9 @@ final class PurgeThread: Sendable {
       var problem: String?
       func finish() {
         let before = problem
-        problem = apps.finishPurges(isCancelled)
+        problem = apps.finishPurges(isCancelled) ?? apps.deleteOldRemoved(limit, isCancelled)
         guard let problem, problem != before else { return }
-        DaemonLog.write("can't remove what an interrupted purge has left: \(problem)")
+        DaemonLog.write("can't remove what a purge or an uninstall has left: \(problem)")
       }
       finish()
       var round = 0

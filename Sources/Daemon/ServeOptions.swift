@@ -48,6 +48,8 @@ package struct ServeOptions: Sendable, Equatable {
   package var localLocks = false
   /// When what apps can make again is thrown away by itself.
   package var purges = PurgeRule.usual
+  /// For how long removed containers can be restored.
+  package var removed = RemovedLimit.usual
   /// For how long the kernel may keep what it was told; nil leaves it to us.
   package var cacheSeconds: Double?
   /// Where the daemon's own user has a files view as long as the store is mounted.

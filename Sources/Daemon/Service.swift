@@ -125,7 +125,7 @@ package enum Service {
       server.consents.tell { [weak answering = control.server] in answering?.poke() }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
-      purges = try PurgeThread(apps, settings.options.purges)
+      purges = try PurgeThread(apps, settings.options.purges, settings.options.removed)
       try server.storage.start()
       try startSignals(store, server, settings)
       if settings.inBackground { try DaemonLog.redirect(in: store.state) }

@@ -44,7 +44,7 @@ final class StorageService: Sendable {
     (self.store, self.views, self.rule) = (store, views, rule)
     (self.registry, self.answered) = (registry, answered)
     kept = KeptUsage(RememberedUsage(in: store)) { (place, pause) throws(Errno) in
-      try place.measure(in: store.tree, pause: pause)
+      try place.measure(in: store, pause: pause)
     }
   }
 

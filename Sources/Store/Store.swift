@@ -122,6 +122,15 @@ package final class Store: Sendable {
     }
   }
 
+  /// Opens the directory of removed containers, which is made if it is missing; nobody but us gets there.
+  func openRemoved() throws(StoreError) -> OwnedFD {
+    try explaining("open", "\(path)/\(StoreLayout.removedPath)") { () throws(Errno) in
+      try directory.withParent(of: StoreLayout.removedPath) { (state, name) throws(Errno) in
+        try state.openDirectory(name, makingWith: 0o700)
+      }
+    }
+  }
+
   /// What was in it when a daemon was stopped has never been seen by anyone.
   private static func emptyStaging(in root: FD) throws(Errno) -> OwnedFD? {
     try root.withParent(of: StoreLayout.stagingPath) { (state, name) throws(Errno) in

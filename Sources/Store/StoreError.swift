@@ -52,6 +52,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyChoices(limit: Int)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case containerOfOtherTeam(path: String, team: String, other: String)
+  case noRemovedContainer(number: Int64)
+  case containerIsThere(path: String)
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
@@ -170,6 +172,11 @@ extension StoreError: CustomStringConvertible {
       "the team \(team) is assigned to the root \(known) here, but this is "
         + "signed under another root, \(new); nothing was changed; to assign the team to "
         + "the new root, run 'insula trust add FILE --team \(team) --store STORE' with its certificate"
+    case .noRemovedContainer(let number):
+      "there is no removed container with the number \(number); 'insula removed list' lists them"
+    case .containerIsThere(let path):
+      "nothing was restored: there is a container \(path) by now; uninstall its app first, which removes "
+        + "that container, or keep it and leave the removed one where it is"
     case .containerOfOtherTeam(let path, let team, let other):
       "the container \(path) has data of apps of the team \(other), "
         + "but this app is of the team \(team); 'insula uninstall' "
@@ -214,7 +221,8 @@ extension StoreError {
       .homeExists, .noHome, .homeIsAway, .homeIsGone, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
-      .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam:
+      .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam, .noRemovedContainer,
+      .containerIsThere:
       .failed
     }
   }

@@ -16,6 +16,9 @@ package enum StoreLayout {
   /// Holds the copies of updates that wait until their apps run no more; see ``WaitingUpdate``.
   static let updatesPath = "state/\(updatesName)"
   package static let updatesName = "updates"
+  /// Holds the containers that were removed and can be restored; see ``RemovedContainer``.
+  static let removedPath = "state/\(removedName)"
+  static let removedName = "removed"
   /// Holds the roots that are trusted; see ``Store/openTrust()``.
   static let trustPath = "keys/trust"
   /// The daemon's directories beside `tree`; nobody else has any business there.

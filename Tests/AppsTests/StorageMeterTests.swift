@@ -33,7 +33,7 @@ internal import Testing
     try StorageMeter(fixture.store, fixture.registry, now: now, runs: runs).report(
       request, by: caller, rule: .usual
     ) { (place) throws(Errno) in
-      MeasuredUsage(try place.measure(in: fixture.store.tree) {}, time: 7)
+      MeasuredUsage(try place.measure(in: fixture.store) {}, time: 7)
     }
   }
 

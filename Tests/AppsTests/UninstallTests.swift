@@ -51,9 +51,9 @@ internal import Testing
       }
       _ = try? Program.run(["chattr", "-R", "-i", "\(fixture.tree)/\(library)/Containers"])
     }
-    let left = try fixture.installer().uninstall(
-      #require(AppIdentifier("org.example.editor")), of: fixture.users, by: fixture.owner
-    ).left
+    try fixture.uninstall(of: fixture.users)
+    #expect(try fixture.names("\(library)/Containers") == [])
+    let left = try fixture.installer().deleteRemoved(nil, of: nil, by: fixture.owner).left
     #expect(left.map(\.reason) == ["the backing filesystem refuses to remove it"])
     #expect(try fixture.names("\(library)/Group Containers") == [])
     // Nor is it a reason not to use the store.
@@ -99,6 +99,26 @@ internal import Testing
     #expect(try fixture.findings() == [])
     try fixture.install(for: fixture.users)
     #expect(fixture.text(letter) == "mine")
+  }
+
+  /// An update of everyone's app brings the containers of its users up to date, but uses none that is kept.
+  @Test func keptDataStaysKeptThroughAnUpdate() throws {
+    try fixture.install(for: fixture.users)
+    let letter = "\(library)/Containers/org.example.editor/Data/Documents/letter"
+    try fixture.temporary.write("mine", to: "store/tree/\(letter)")
+    try fixture.uninstall(of: fixture.users, keepingData: true)
+    try fixture.install()
+    try fixture.bundle { $0.version = "2" }
+    try fixture.update()
+    try fixture.uninstall()
+    #expect(fixture.text(letter) == "mine")
+    // Another app may be everyone's; the data is used again only when its user starts it.
+    try fixture.bundle { $0.version = "1" }
+    let app = try fixture.install()
+    let containers = try Containers(fixture.store, fixture.registry)
+    _ = try containers.make(for: app, home: fixture.account.name)
+    try fixture.uninstall()
+    #expect(fixture.text(letter) == nil)
   }
 
   @Test func whatOthersStillHaveStays() throws {

@@ -18,8 +18,16 @@ struct AppShop {
     try succeed("trust", "add", mounted.temporary.appending("root.pem"))
   }
 
+  /// Makes another identity, under the same root.
+  func addIdentity(_ name: String, team: String) throws {
+    try succeed("identity", "new", name, "--team", team, store: false)
+  }
+
   /// Makes a signed app that everyone may read; its path.
-  func make(_ name: String, version: String, in directory: String = "apps") throws -> String {
+  func make(
+    _ name: String, version: String, in directory: String = "apps", groups: [String] = [],
+    by identity: String = "tester"
+  ) throws -> String {
     try mounted.temporary.makeDirectory(directory, mode: 0o755)
     let path = mounted.temporary.appending("\(directory)/\(name).app")
     try succeed("new-app", name, mounted.temporary.appending(directory), store: false)
@@ -30,7 +38,17 @@ struct AppShop {
     try #require(parts.count == 2)
     let rest = parts[1].drop { $0 != "\n" }.dropFirst().drop { $0 != "\n" }
     try mounted.temporary.write(parts[0] + key + "\n\t<string>\(version)</string>" + rest, to: plist)
-    try succeed("sign", path, "--identity", "tester", store: false)
+    let array = groups.map { "<string>\($0)</string>" }.joined()
+    let entitlements = try mounted.temporary.write(
+      """
+      <?xml version="1.0" encoding="UTF-8"?>
+      <plist version="1.0"><dict>
+      <key>com.apple.security.application-groups</key><array>\(array)</array>
+      </dict></plist>
+      """, to: "\(directory)/entitlements")
+    let more = groups.isEmpty ? [] : ["--entitlements", entitlements]
+    let signed = try mounted.run(["sign", path, "--identity", identity] + more)
+    try #require(signed.status == 0, "\(signed.errors)")
     return path
   }
 
@@ -45,6 +63,10 @@ struct AppShop {
 
   /// Runs a command as an ordinary user, against the mount.
   func run(as account: TemporaryAccount, groups: [UInt32] = [], _ words: String...) throws -> ProgramResult {
+    try run(as: account, groups: groups, words)
+  }
+
+  func run(as account: TemporaryAccount, groups: [UInt32] = [], _ words: [String]) throws -> ProgramResult {
     let list =
       groups.isEmpty ? ["--clear-groups"] : ["--groups=\(groups.map(String.init).joined(separator: ","))"]
     let become = ["setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)"] + list

@@ -7,10 +7,12 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// A user has the daemon remove an app; what of it they could not remove themselves stays.
+/// A user has the daemon remove an app, and delete its containers for good; what of them they could not
+/// remove themselves stays.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized)
 struct RemovalForUsersTests {
-  private static let uninstall = "insula uninstall $app --user $owner --store $store"
+  private static let uninstall =
+    "insula uninstall $app --user $owner --store $store && insula removed delete --all --store $store"
 
   /// Each makes something as root or the stranger and says where it is; the owner then tries to have it
   /// removed.
@@ -47,7 +49,8 @@ struct RemovalForUsersTests {
     try fixture.perform(
       "touch $documents/held $documents/gone; insula flags uchg $documents/held", as: .owner)
     // Whose app it is, need not be said.
-    let result = try fixture.run("insula uninstall $app --store $store", as: .owner)
+    let result = try fixture.run(
+      "insula uninstall $app --store $store && insula removed delete --all --store $store", as: .owner)
     #expect(
       result.status == 0 && result.errors.contains("Documents/held was not removed: it has the flags uchg"))
     try fixture.perform(

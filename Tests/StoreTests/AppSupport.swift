@@ -44,6 +44,12 @@ struct TestFixture {
 
   func containers() throws -> Containers { try Containers(store, registry) }
 
+  /// Deletes all removed containers; what stays of them.
+  func deleteRemoved() throws -> [LeftBehind] {
+    let containers = try containers()
+    return try registry.removedContainers().flatMap { try containers.delete($0).left }
+  }
+
   /// What a check of the store finds.
   func findings() throws -> [Finding] {
     var check = try StoreCheck(store, repairing: false)

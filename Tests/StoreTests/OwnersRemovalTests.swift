@@ -43,6 +43,13 @@ internal import Testing
     return try containers.removeMarked()
   }
 
+  /// The same, and deletes what can be restored; what stays.
+  private func removeForGood() throws -> [LeftBehind] {
+    let removal = try remove()
+    #expect(removal.left.isEmpty && names(library) == [])
+    return try fixture.deleteRemoved()
+  }
+
   private func names(_ path: String) -> [String] {
     ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
   }
@@ -64,9 +71,9 @@ internal import Testing
   ])
   func whatIsNotTheirsToRemoveStays(making: String, stays: String, reason: String) throws {
     try shell("as_owner touch gone; as_owner mkdir -p e/m/p/t/y; as_owner chmod 0 e; \(making)")
-    let removal = try remove()
-    #expect(removal.left.count == 1)
-    let left = try #require(removal.left.first)
+    let all = try removeForGood()
+    #expect(all.count == 1)
+    let left = try #require(all.first)
     #expect(left.reason.contains(reason) && left.path.hasSuffix("/Data/Documents/\(stays)"), "\(left)")
     let place = try #require(names(library).first)
     #expect(names(library).count == 1 && place.hasPrefix(".com.example.editor.left-"))
@@ -75,7 +82,7 @@ internal import Testing
     #expect(lstat("\(fixture.path)/tree/\(left.path)", &status) == 0)
     #expect(names("\(library)/\(place)/Data") == ["Documents"], "all else is gone")
     #expect(try fixture.registry.containers(kind: .data) == [])
-    #expect(names(fixture.path + "/state/staging") == [])
+    #expect(names(fixture.path + "/state/staging") == [] && names(fixture.path + "/state/removed") == [])
     #expect(try fixture.findings().contains { $0.path.hasSuffix(place) }, "a check names it")
     // The next installation gets nothing of it.
     try fixture.registry.add(app)
@@ -95,8 +102,8 @@ internal import Testing
       as_owner mkdir closed; as_owner touch closed/in; as_owner chmod 0 closed
       as_owner ln -s nowhere link; as_owner mkfifo pipe; as_owner touch hidden; protect 0x00008000 hidden
       """)
-    #expect(try remove().left.isEmpty)
-    #expect(names(library) == [])
+    #expect(try removeForGood().isEmpty)
+    #expect(names(library) == [] && names(fixture.path + "/state/removed") == [])
   }
 
   @Test func containerThatIsProtectedStaysAsAWhole() throws {
@@ -128,7 +135,9 @@ internal import Testing
     let uuid = try #require(try fixture.registry.containers(kind: .data).first?.uuid)
     let taken = ".com.example.editor.left-\(uuid)"
     try shell("echo x >roots; as_owner touch '../../../\(taken)'")
-    let left = try remove().left
+    let removal = try remove()
+    #expect(removal.left.isEmpty)
+    let left = try fixture.deleteRemoved()
     #expect(left.count == 1 && left.first?.path.hasSuffix("/Data/Documents/roots") == true, "\(left)")
     #expect(left.first?.path.contains(taken) == false)
     #expect(names(library).count == 2 && names(fixture.path + "/state/staging") == [])

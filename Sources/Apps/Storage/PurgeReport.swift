@@ -41,8 +41,10 @@ package struct PurgeReport: Codable, Equatable, Sendable {
 
   /// In the order in which they went, without those in which nothing was; the first ``most`` of them.
   package private(set) var items: [Item] = []
-  /// Of all of them.
+  /// Of all of them, and of removed containers.
   package private(set) var freed = FreedSpace()
+  /// Of removed containers alone; nil where they were not asked for.
+  package let removed: FreedSpace?
   /// The store's disk afterwards.
   package let disk: DiskSpace
   /// What the goal still lacks, in bytes; nil where there was none.
@@ -52,8 +54,12 @@ package struct PurgeReport: Codable, Equatable, Sendable {
   /// As many as a reply has room for.
   static let most = 500
 
-  init(_ items: [Item], _ disk: DiskSpace, missing: Int64?, isDryRun: Bool) {
+  init(
+    _ items: [Item], removed: FreedSpace? = nil, _ disk: DiskSpace, missing: Int64?, isDryRun: Bool
+  ) {
     self.disk = disk
+    self.removed = removed
+    if let removed { freed.add(removed) }
     self.missing = missing
     self.isDryRun = isDryRun
     for item in items where item.freed.count > 0 || item.refusal != nil || !item.left.isEmpty {

@@ -57,8 +57,38 @@ package struct Purger {
         disk = try space()
       }
     }
+    let removed = try purgeRemoved(request, of: user, &disk, &wouldFree, isCancelled)
     let missing = request.goal.map { max(0, $0.missing(on: disk) - wouldFree) }
-    return PurgeReport(items, disk, missing: missing, isDryRun: request.isDryRun)
+    return PurgeReport(items, removed: removed, disk, missing: missing, isDryRun: request.isDryRun)
+  }
+
+  /// Deletes removed containers, those first that were removed first, where a goal can't be met otherwise;
+  /// gives what that frees.
+  private func purgeRemoved(
+    _ request: PurgeRequest, of user: UInt32?, _ disk: inout DiskSpace, _ wouldFree: inout Int64,
+    _ isCancelled: () -> Bool
+  ) throws(AppFailure) -> FreedSpace? {
+    guard let goal = request.goal, request.places == PurgePlace.allCases, request.unusedSince == nil,
+      let all = try? registry.removedContainers(of: user)
+    else { return nil }
+    var freed = FreedSpace()
+    for removed in all.reversed() where !removed.isBeingDeleted {
+      guard goal.missing(on: disk) > wouldFree, !isCancelled() else { break }
+      let identifier = removed.container.identifier
+      guard request.apps.isEmpty || request.apps.contains(where: { $0.isSame(as: identifier) }) else {
+        continue
+      }
+      if request.isDryRun {
+        guard let size = try? containers.measure(removed, pause: rest) else { break }
+        freed.add(size)
+        wouldFree = wouldFree.adding(clamped: size.bytes)
+      } else {
+        // One that can't be deleted, or not to its end, is left to the thread for purges.
+        if let deletion = try? containers.delete(removed, rest: rest) { freed.add(deletion.freed) }
+        disk = try space()
+      }
+    }
+    return freed
   }
 
   /// What may go, in the order in which it goes.

@@ -16,8 +16,10 @@ package struct StoragePlace: Equatable, Sendable {
   private let identity: ObjectIdentity?
   /// What tells it from any other, also from one that was at the same path before.
   package let key: String
-  /// The app that it is purged for; nil for a place that never is.
+  /// The app that it is purged for; nil for a place that never is, or without regard to an app.
   package let app: AppIdentifier?
+  /// The removed container that it is, which lies outside of the tree.
+  package private(set) var removed: RemovedContainer?
 
   init(_ app: InstalledApp) {
     path = app.path
@@ -41,11 +43,26 @@ package struct StoragePlace: Equatable, Sendable {
     app = record.kind == .data ? record.identifier : nil
   }
 
+  init(_ removed: RemovedContainer) {
+    let record = removed.container
+    path = record.path
+    zone = .removed
+    owner = StorageOwner(user: record.user)
+    identity = record.identity
+    key = "removed \(record.uuid)"
+    app = nil
+    self.removed = removed
+  }
+
   /// Counts what is there; nothing where it is not the place that was made.
-  package func measure(in tree: FD, pause: () throws(Errno) -> Void) throws(Errno) -> StorageUsage {
-    guard let directory = try? tree.openDirectory(at: path), let status = try? directory.fd.status() else {
-      return StorageUsage()
+  package func measure(in store: Store, pause: () throws(Errno) -> Void) throws(Errno) -> StorageUsage {
+    let opened: OwnedFD?
+    if let removed {
+      opened = store.openDirectory(of: removed)
+    } else {
+      opened = try? store.tree.openDirectory(at: path)
     }
+    guard let directory = opened, let status = try? directory.fd.status() else { return StorageUsage() }
     if let user = owner.user, status.st_uid != user { return StorageUsage() }
     if let identity, identity != ObjectIdentity(status, of: directory.fd) { return StorageUsage() }
     return try StorageUsage(of: directory.fd, as: zone, owner, pause: pause)
@@ -94,6 +111,7 @@ package struct StorageMeter {
       + (try registry.containers(isMarkedForRemoval: false)).map {
         StoragePlace($0, name: names[$0.identifier.text])
       }
+      + (try registry.removedContainers()).map { StoragePlace($0) }
   }
 
   /// What is asked; users see their own, root everybody's.
@@ -113,6 +131,10 @@ package struct StorageMeter {
       let apps = try registry?.apps(for: user).filter { request.app?.isSame(as: $0.identifier) ?? true }
       let containers = try registry?.containers(user: user, isMarkedForRemoval: false)
       try add(apps ?? [], containers ?? [], request.app, to: &sums, measure)
+      for removed in try registry?.removedContainers(of: user) ?? []
+      where request.app?.isSame(as: removed.container.identifier) ?? true {
+        sums.add(removed) { (place) throws(Errno) in try measure(place) }
+      }
     } catch {
       throw .store(error)
     }

@@ -17,6 +17,8 @@ struct StorageSums {
     var installed: Int64?
     var hasContainer = false
     var purgeable: Int64 = 0
+    /// What removed containers take, which goes whether the app runs or not.
+    var removed: Int64 = 0
   }
 
   private let user: UInt32?
@@ -64,6 +66,18 @@ struct StorageSums {
     }
   }
 
+  /// Adds a container that was removed.
+  mutating func add(_ removed: RemovedContainer, _ measure: StorageMeter.Measure) {
+    guard let found = measured(StoragePlace(removed), measure) else { return }
+    used.add(found.usage.sizes)
+    let record = removed.container
+    let key = Key(app: record.identifier.text.lowercased(), user: record.user)
+    entry(key, record.identifier, nil) { entry in
+      entry.add(found)
+      entry.removed = entry.removed.adding(clamped: found.usage.purgeable.bytes)
+    }
+  }
+
   private mutating func measured(
     _ place: StoragePlace, _ measure: StorageMeter.Measure
   ) -> MeasuredUsage? {
@@ -95,7 +109,7 @@ struct StorageSums {
         item.isRunning = runs(identifier, user)
       }
       // An app that runs keeps everything.
-      item.purgeable = item.isRunning ? 0 : entry.purgeable
+      item.purgeable = (item.isRunning ? 0 : entry.purgeable).adding(clamped: entry.removed)
       let isOthers = key.user == nil && used.contains(key.app)
       if let installed = entry.installed, !item.isRunning, !isOthers,
         StorageAdvice.isUnused(

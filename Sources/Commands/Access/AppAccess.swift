@@ -240,6 +240,13 @@ extension AppAccess {
   func replaceData(with newData: NewData) throws { throw Self.refusal("replace data") }
   func purge(_ request: PurgeRequest) throws -> PurgeReport { throw Self.refusal("purge data") }
 
+  func removed(of user: UInt32?) throws -> RemovedReport { throw Self.refusal("see what was removed") }
+  func restoreRemoved(_ number: Int64) throws -> RemovedReport { throw Self.refusal("restore data") }
+
+  func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport {
+    throw Self.refusal("delete data")
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     throw Self.refusal("replace the system domain")
   }

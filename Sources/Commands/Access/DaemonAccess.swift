@@ -156,6 +156,16 @@ struct DaemonAccess: StoreAccess {
     try change(.purge(request)) { if case .purged(let report) = $0 { report } else { nil } }
   }
 
+  func removed(of user: UInt32?) throws -> RemovedReport { try change(.removed(of: user)) { $0.removed } }
+
+  func restoreRemoved(_ number: Int64) throws -> RemovedReport {
+    try change(.restoreRemoved(number)) { $0.removed }
+  }
+
+  func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport {
+    try change(.deleteRemoved(number, of: user)) { $0.removed }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try change(.updateSystem(named: name), tree) { $0.system }
   }
@@ -300,4 +310,8 @@ extension SystemVersions {
       current: SystemVersion(
         root: signature.rootHash, version: signature.seal.version, team: signature.seal.team, installed: 0))
   }
+}
+
+extension ControlReply {
+  fileprivate var removed: RemovedReport? { if case .removed(let report) = self { report } else { nil } }
 }

@@ -121,6 +121,24 @@ struct DirectAccess: StoreAccess {
     }
   }
 
+  func removed(of user: UInt32?) throws -> RemovedReport {
+    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+      try handler.removed(of: orOneself(user), by: .ourselves)
+    }
+  }
+
+  func restoreRemoved(_ number: Int64) throws -> RemovedReport {
+    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+      try handler.restoreRemoved(number, by: .ourselves)
+    }
+  }
+
+  func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport {
+    try changing(placingUpdates: false) { (handler, wait) throws(ControlFailure) in
+      try handler.deleteRemoved(number, of: orOneself(user), by: .ourselves, isCancelled: wait.isCancelled)
+    }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try changing { (handler, wait) throws(ControlFailure) in
       try handler.updateSystem(tree, named: name, by: .ourselves, wait)
@@ -183,7 +201,7 @@ struct DirectAccess: StoreAccess {
     return try StorageMeter(store, Registry.existing(of: store), now: now).report(
       request, by: .ourselves, rule: .usual
     ) { (place) throws(Errno) in
-      MeasuredUsage(try place.measure(in: store.tree) {}, time: now)
+      MeasuredUsage(try place.measure(in: store) {}, time: now)
     }
   }
 

@@ -83,6 +83,14 @@ protocol StoreAccess {
   /// Throws away what apps can make again.
   func purge(_ request: PurgeRequest) throws -> PurgeReport
 
+  /// The removed containers of a user, or of all for whom we may ask.
+  func removed(of user: UInt32?) throws -> RemovedReport
+
+  func restoreRemoved(_ number: Int64) throws -> RemovedReport
+
+  /// Deletes one of them, or all of a user.
+  func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions
 
   func rollbackSystem() throws -> SystemVersions

@@ -21,12 +21,12 @@ struct UninstallCommand: Command {
       """,
       """
       This also removes the app's containers in the home of every user who no longer has the app, and a
-      group's container with the last app of that group. 'insula export ID FILE' saves an app's data
-      beforehand.
+      group's container with the last app of that group. 'insula removed restore' puts them back for some
+      days; see 'insula removed list'.
       """,
       """
-      Data in iCloud containers is kept. Files in a container that belong to another user or have a protective
-      flag (uchg, schg, ...) are kept too, in a directory beside the container.
+      Data in iCloud containers is kept. So are containers that somebody has kept before, until their user
+      starts an app that uses them or uninstalls an app that is not installed any more.
       """,
     ],
     examples: ["sudo insula uninstall com.example.notes --keep-data"])

@@ -11,7 +11,6 @@ enum HelpText {
     }
     return """
       Insula gives a machine the file system organization of Apple's platforms.
-
       Usage: insula COMMAND ...
 
       \(rows.joined(separator: "\n"))

@@ -22,6 +22,10 @@ struct MountOptionHelp: Sendable {
         + "until twice that)"),
     MountOptionHelp(spelling: "nopurge", help: "delete them only by 'insula purge'"),
     MountOptionHelp(
+      spelling: "removed=DAYS",
+      help: "for how many days the containers of uninstalled apps can be restored (0 to 30, default: 30; "
+        + "see 'insula removed list')"),
+    MountOptionHelp(
       spelling: "files[=DIRECTORY]",
       help: "of your own store: mount your files view too (see '--files'), at ~/Files or there"),
     MountOptionHelp(

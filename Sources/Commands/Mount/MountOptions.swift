@@ -110,6 +110,8 @@ struct MountOptions: Equatable {
       } catch {
         throw Refusal(message: "the mount option purge=\(value.sanitized) is not understood: \(error.reason)")
       }
+    case "removed":
+      serve.removed = RemovedLimit(days: try Self.number(name, value, RemovedLimit.allowed))
     case "restarts": serve.restarts = try Self.number(name, value, 0...1_000_000)
     case "threads": serve.threads = try Self.number(name, value, 1...256)
     case "poll": serve.pollMicroseconds = try Self.number(name, value, 0...10_000)
@@ -166,7 +168,9 @@ struct MountOptions: Equatable {
     "ro", "rw", "remount", "nonempty", "nogrpid", "grpid", "nopassthrough", "passthrough", "nohandles",
     "handles", "local_locks", "nopurge", "files",
   ]
-  private static let valueNames = ["cache", "fsname", "poll", "purge", "restarts", "servers", "threads"]
+  private static let valueNames = [
+    "cache", "fsname", "poll", "purge", "removed", "restarts", "servers", "threads",
+  ]
 
   private init() {}
 

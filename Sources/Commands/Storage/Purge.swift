@@ -28,7 +28,8 @@ struct PurgeCommand: Command {
       This deletes what is in tmp and Library/Caches of containers: temporary files of all apps first, then
       caches, those of the apps that ran longest ago first. An app that runs keeps everything, and an app
       that is started meanwhile finds its directories as usual, empty. Documents, preferences and Application
-      Support are never touched.
+      Support are never touched. If that is not enough for the GOAL, containers of apps that were uninstalled
+      go too, those first that were removed first (see 'insula removed list').
       """,
       """
       You delete what your own apps have; root deletes that of all users. Files that belong to another user or
@@ -114,6 +115,10 @@ extension PurgeReport {
             return [item.app.text] + name
               + [item.place.words, item.lastRun.map(utcText) ?? "-", Int(clamping: item.freed.bytes).asSize]
           })
+    }
+    if let removed, removed.count > 0 {
+      let size = Int(clamping: removed.bytes).asSize
+      console.say("\(isDryRun ? "This would delete" : "Deleted") removed containers: \(size).")
     }
     let size = Int(clamping: freed.bytes).asSize
     console.say(

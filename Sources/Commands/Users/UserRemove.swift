@@ -42,8 +42,10 @@ struct UserRemoveCommand: Command {
     let home = try HomesAccess.open(store, writing: false, context) { try $0.list() }.first {
       $0.name == name
     }
+    if let home { try deleteRemoved(of: home.uid, context) }
     if try !removeElsewhere(context) {
       try removeApps(context)
+      if let home { try deleteRemoved(of: home.uid, context) }
       try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
     }
     if let home { try takeBackGrants(of: home.uid, context) }
@@ -61,6 +63,13 @@ struct UserRemoveCommand: Command {
       network.noteHome(name, isThere: false, daemon)
     }
     return true
+  }
+
+  /// Without its home, nothing could be restored.
+  private func deleteRemoved(of user: UInt32, _ context: Context) throws {
+    let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+    guard try !access.removed(of: user).containers.isEmpty else { return }
+    _ = try access.deleteRemoved(nil, of: user)
   }
 
   /// What someone without a home has granted, no app could use.

@@ -7,6 +7,8 @@ package enum StorageZone: Equatable, Sendable {
   case container, home, library, support
   /// A directory of that part, and all below.
   case part(StoragePart)
+  /// A container that was removed, and all below.
+  case removed
   /// Data of which a person is advised to do something, and all below.
   case advised(StorageAdvice.Kind)
 
@@ -14,7 +16,7 @@ package enum StorageZone: Equatable, Sendable {
   package var part: StoragePart { if case .part(let part) = self { part } else { .data } }
 
   /// Whether what is in it goes with a purge.
-  package var isPurged: Bool { self == .part(.caches) || self == .part(.tmp) }
+  package var isPurged: Bool { self == .part(.caches) || self == .part(.tmp) || self == .removed }
 
   /// What a name in it is.
   package func child(
@@ -35,7 +37,7 @@ package enum StorageZone: Equatable, Sendable {
       if isDirectory, name.elementsEqual("Application Support".utf8) { return .support }
       return isDirectory || isLink ? .part(.data) : .advised(.misplaced)
     case .support: return isDirectory && app.isNamed(name) ? .part(.data) : .advised(.unnamedSupport)
-    case .part, .advised: return self
+    case .part, .removed, .advised: return self
     }
   }
 }

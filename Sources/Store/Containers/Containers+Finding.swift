@@ -7,7 +7,7 @@ package import Policy
 
 extension Store {
   /// The container that an app, a group or iCloud has in a user's home, if it is there and nothing of it is
-  /// missing.
+  /// missing; not one that is kept, since its app must first take it over (``Containers/make(for:home:)``).
   ///
   /// Looking changes nothing, so whoever finds one need not make it.
   package func wholeContainer(
@@ -18,7 +18,7 @@ extension Store {
     let noted = try registry.containers(
       kind: kind, identifier: identifier, user: user, isMarkedForRemoval: false)
     guard let record = noted.first(where: { $0.path == path }), record.team == app.signer,
-      record.identity != nil
+      record.identity != nil, record.keeper == nil
     else { return nil }
     guard let container = try? tree.openDirectory(at: path) else { return nil }
     func status(_ path: String) -> FileStatus? { try? container.fd.status(at: path) }

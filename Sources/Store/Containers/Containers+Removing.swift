@@ -29,7 +29,8 @@ extension Containers {
     }
   }
 
-  /// Removes the containers of apps that are gone; what was stopped on the way there is ended.
+  /// Removes the containers of apps that are gone, to where they can be restored from; what was stopped on
+  /// the way there is ended.
   ///
   /// One that can't be removed stays as it is, keeps none of the others, and is tried again the next time.
   @discardableResult
@@ -42,10 +43,11 @@ extension Containers {
         let own: Containers?
         do throws(StoreError) { own = try forHome(of: record.path) } catch { throw .EIO }
         guard let own else { continue }
-        let left = try own.empty(record)
-        removal.note(left, of: record)
-        // What has its place still was not removed.
-        if left.first?.path != record.path { removal.records.append(record) }
+        if let stays = try own.hold(record) {
+          removal.note([stays], of: record)
+        } else {
+          removal.records.append(record)
+        }
       } catch {
         removal.note([LeftBehind(path: record.path, reason: error.message)], of: record)
       }
@@ -53,41 +55,25 @@ extension Containers {
     return removal
   }
 
-  /// Removes the directory that was made as this container, and tells what of it stays: what is not its
-  /// owner's, and what a flag protects.
-  ///
-  /// That is found beside it then, under a name of its own.
+  /// Removes the directory that was made as this container, to where it can be restored from; gives why it
+  /// stays if it does.
   @discardableResult
-  package func remove(_ record: ContainerRecord) throws(StoreError) -> [LeftBehind] {
+  package func remove(_ record: ContainerRecord) throws(StoreError) -> LeftBehind? {
     let containers = try forHomeThatIsThere(record.path)
     return try explaining("remove the container", "\(path)/\(record.path)") { () throws(Errno) in
-      try containers.empty(record)
+      try containers.hold(record)
     }
   }
-
-  private func empty(_ record: ContainerRecord) throws(Errno) -> [LeftBehind] {
-    if elsewhere?.hasOtherStores == true {
-      // By which of its apps it is used there is not known here.
-      try? registry.forget(record)
-      return [LeftBehind(path: record.path, reason: "another store that has had this home may use it")]
-    }
-    let name = Self.takenName(of: record)
-    if !workshop.directory.has(name), let stays = try take(record, as: name) { return [stays] }
-    let left = try name.withName { (name) throws(Errno) in try empty(name, record) }
-    try? registry.forget(record)
-    return left
-  }
-
-  /// Where it is while it is removed: whoever is stopped then finds it there again.
-  private static func takenName(of record: ContainerRecord) -> String { "doomed-\(record.uuid)" }
 
   /// Takes it out of everyone's reach, in one step; gives what lies in its place if that is another
   /// directory.
-  private func take(_ record: ContainerRecord, as taken: String) throws(Errno) -> LeftBehind? {
+  func take(_ record: ContainerRecord, to held: FD) throws(Errno) -> LeftBehind? {
     do throws(Errno) {
       return try tree.fd.withParent(of: record.path) { (parent, name) throws(Errno) in
         if let stays = try reasonToLeave(name, in: parent, record) { return stays }
-        try workshop.take(name, from: parent, as: taken)
+        let target = Workshop(directory: held, prefix: workshop.prefix, visibly: workshop.visibly)
+        try target.take(name, from: parent, as: record.uuid)
+        try held.synchronize(dataOnly: false)
         return nil
       }
     } catch .ENOENT, .ENOTDIR, .ELOOP {
@@ -125,31 +111,35 @@ extension Containers {
     return ContainerMetadata(bytes)?.uuid == record.uuid
   }
 
-  /// Removes what was taken; what stays is put back beside its place.
-  private func empty(_ taken: Name, _ record: ContainerRecord) throws(Errno) -> [LeftBehind] {
-    let device = UInt64(try workshop.directory.status().st_dev)
-    var removal = OwnersRemoval(for: record.user, metadata, device: device)
+  /// Gives what stays a name beside the container's, which is no container's; in the user's home if there is
+  /// no such place any more.
+  func putBeside(
+    _ taken: Name, _ record: ContainerRecord, from directory: FD? = nil
+  ) throws(Errno) -> String {
+    let (above, name) = record.path.splitAtName
+    let from = Workshop(
+      directory: directory ?? workshop.directory, prefix: workshop.prefix, visibly: workshop.visibly)
     do throws(Errno) {
-      if try removal.remove(taken, in: workshop.directory) { return [] }
-    } catch .ENOENT {
-      return []
-    }
-    let place = try putBeside(taken, record)
-    return removal.kept.map { kept in
-      let path = kept.path.map { String(decoding: $0, as: UTF8.self) }
-      return LeftBehind(path: ([place] + path).joined(separator: "/"), reason: kept.reason.words)
+      return try Self.put(taken, from, beside: name, in: tree.fd.openDirectory(at: above), above, record)
+    } catch .ENOENT, .ENOTDIR, .ELOOP {
+      guard directory != nil, let home = Homes.name(in: record.path) else { throw .ENOTDIR }
+      let path = "Users/\(home)"
+      let opened = try tree.fd.openDirectory(at: path)
+      // Nobody else's directory gets anything.
+      guard try opened.fd.status().st_uid == record.user else { throw .ENOTDIR }
+      return try Self.put(taken, from, beside: name, in: opened, path, record)
     }
   }
 
-  /// Gives what stays a name beside the container's, which is no container's.
-  func putBeside(_ taken: Name, _ record: ContainerRecord) throws(Errno) -> String {
-    let (above, name) = record.path.splitAtName
-    let parent = try tree.fd.openDirectory(at: above)
+  private static func put(
+    _ taken: Name, _ workshop: Workshop, beside name: String, in parent: consuming OwnedFD, _ path: String,
+    _ record: ContainerRecord
+  ) throws(Errno) -> String {
     var place = ".\(name).left-\(record.uuid)"
     while true {
       do throws(Errno) {
         try place.withName { (name) throws(Errno) in try workshop.give(taken, to: parent.fd, as: name) }
-        return "\(above)/\(place)"
+        return "\(path)/\(place)"
       } catch .EEXIST {
         // Whoever's home it is can have made it; they can't know the next one.
         place = ".\(name).left-\(UUIDText.random())"

@@ -105,6 +105,11 @@ package final class Containers: Sendable {
     let container = ContainerLayout.name(of: identifier, kind)
     try claim(record, for: app.signer, isThere: parent.fd.has(container))
     if elsewhere != nil { try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer) }
+    // Only now: an app of another team, which does not get it, must not end that it is kept.
+    if record.keeper != nil {
+      try registry.noteUse(of: record)
+      record.keeper = nil
+    }
     try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
     if elsewhere != nil { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
     return try noteIdentity(of: record, named: container, in: parent.fd)
@@ -135,7 +140,7 @@ package final class Containers: Sendable {
   }
 
   /// Opens the home that a container is to be in.
-  private func openHome(_ name: String) throws(StoreError) -> OwnedFD {
+  func openHome(_ name: String) throws(StoreError) -> OwnedFD {
     try Homes.checkName(name)
     do throws(Errno) {
       return try tree.fd.openDirectory(at: "Users/\(name)")
@@ -148,7 +153,7 @@ package final class Containers: Sendable {
   }
 
   /// Opens the directory in which a home has its containers of a kind; makes it where it is missing.
-  private func directory(
+  func directory(
     of kind: ContainerKind, in home: FD, _ owner: Owner, _ homePath: String
   ) throws(StoreError) -> OwnedFD {
     var directory = try explaining("open", homePath) { () throws(Errno) in try home.duplicated() }

@@ -32,6 +32,9 @@ package struct HomeElsewhere: Sendable {
 
   func openStaging() throws(StoreError) -> OwnedFD? { try openOwn("staging") }
 
+  /// The directory of removed containers; nil while the home is away.
+  func openRemoved() throws(StoreError) -> OwnedFD? { try openOwn(StoreLayout.removedName) }
+
   /// The directory of updates that wait; nil while the home is away.
   package func openUpdates() throws(StoreError) -> OwnedFD? { try openOwn(StoreLayout.updatesName) }
 }

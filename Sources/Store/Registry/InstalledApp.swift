@@ -57,6 +57,14 @@ package struct InstalledApp: Codable, Equatable, Sendable {
   package var bundleName: String { path.splitAtName.name }
 }
 
+/// Who has kept a container when its app was removed.
+package enum Keeper: Int64, Codable, Sendable {
+  /// The container's user, whose own copy of the app it was.
+  case owner = 1
+  /// An administrator: the app was the machine's.
+  case machine = 2
+}
+
 /// A container, as the registry knows it.
 package struct ContainerRecord: Codable, Equatable, Sendable {
   /// In capital letters.
@@ -74,10 +82,13 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
   package var identity: ObjectIdentity?
   /// Whose apps' it is; nil as long as that was not noted.
   package var team: Team?
+  /// Who keeps it for a later installation; nil once an app uses it again.
+  package var keeper: Keeper?
 
   package init(
     uuid: String, kind: ContainerKind, identifier: AppIdentifier, user: UInt32, path: String,
-    isMarkedForRemoval: Bool = false, identity: ObjectIdentity? = nil, team: Team? = nil
+    isMarkedForRemoval: Bool = false, identity: ObjectIdentity? = nil, team: Team? = nil,
+    keeper: Keeper? = nil
   ) {
     self.uuid = uuid
     self.kind = kind
@@ -87,5 +98,6 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
     self.isMarkedForRemoval = isMarkedForRemoval
     self.identity = identity
     self.team = team
+    self.keeper = keeper
   }
 }

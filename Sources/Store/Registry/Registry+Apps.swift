@@ -61,7 +61,7 @@ extension Registry {
 
   /// Notes another version of an app that is there.
   ///
-  /// The containers of groups that it is in no more are marked for removal where they have no other member.
+  /// The containers of groups that it leaves are marked for removal, as if it had been removed.
   package func update(_ app: InstalledApp) throws(StoreError) {
     try changeTypes(of: app.user) { (database) throws(StoreError) in try Self.update(app, in: database) }
   }
@@ -70,7 +70,7 @@ extension Registry {
     guard let known = try row(of: app.identifier, of: app.user, in: database) else {
       throw .noApp(identifier: app.identifier.text)
     }
-    let groups = try known.complete(database).groups
+    let before = try known.complete(database)
     try database.run(
       """
       UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,
@@ -86,15 +86,15 @@ extension Registry {
     try database.run("DELETE FROM declarations WHERE app = ?", .integer(known.id))
     try askAgain(of: app.user, in: database)
     try noteBelongings(of: app, in: database)
-    try doomEmpty(groups, in: database)
+    try release(.group, before.groups, by: before, keepingData: false, in: database)
     try keepGrants(onlyOf: app, in: database)
     try keepConsents(onlyOf: app, in: database)
   }
 
   /// Takes an app off the list.
   ///
-  /// Unless they are to be kept, what is left of its containers is marked for removal from this moment: those
-  /// of users who have the app no more, and those of groups of which they have no other member.
+  /// Its containers are marked for removal from this moment or, if the caller wants that, as kept: which ones
+  /// says ``release(_:_:by:keepingData:in:)``.
   ///
   /// What lies in iCloud stays: it is the user's, and other machines may have it too.
   package func remove(
@@ -118,32 +118,9 @@ extension Registry {
     // Data can be kept for whichever app comes next; trust can't.
     try dropGrants(of: app, in: database)
     try dropConsents(of: app, in: database)
-    guard !keepingData else { return app }
-    try database.run(
-      """
-      UPDATE containers SET doomed = 1
-      WHERE kind = 'data' AND identifier = ? AND NOT EXISTS (
-        SELECT 1 FROM apps
-        WHERE apps.identifier = containers.identifier AND (apps.user IS NULL OR apps.user = containers.user))
-      """, .text(app.identifier.text))
-    try doomEmpty(app.groups, in: database)
+    try release(.data, [app.identifier], by: app, keepingData: keepingData, in: database)
+    try release(.group, app.groups, by: app, keepingData: keepingData, in: database)
     return app
-  }
-
-  /// Dooms the containers of groups of users who have no member of them.
-  private static func doomEmpty(
-    _ groups: [AppIdentifier], in database: borrowing Database
-  ) throws(StoreError) {
-    for group in groups {
-      try database.run(
-        """
-        UPDATE containers SET doomed = 1
-        WHERE kind = 'group' AND identifier = ? AND NOT EXISTS (
-          SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
-          WHERE app_groups.identifier = containers.identifier
-            AND (apps.user IS NULL OR apps.user = containers.user))
-        """, .text(group.text))
-    }
   }
 
   /// The app of exactly that user, or of the machine.

@@ -16,7 +16,7 @@ extension Registry {
       let path = database.path
       return try database.rows(
         """
-        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root, kept
         FROM containers
         WHERE (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR identifier = ?2) AND (?3 IS NULL OR user = ?3)
           AND (?4 IS NULL OR doomed = ?4)
@@ -48,7 +48,7 @@ extension Registry {
         .optional(container.team?.root))
       let noted = try database.rows(
         """
-        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root, kept
         FROM containers
         WHERE kind = ? AND identifier = ? AND user = ?
         """,
@@ -87,23 +87,6 @@ extension Registry {
     }
   }
 
-  /// Dooms what an app has left that is not installed any more, or a group without members, for a user or for
-  /// all; says how much that is.
-  package func doomLeft(by identifier: AppIdentifier, of user: UInt32?) throws(StoreError) -> Int {
-    try change { (database) throws(StoreError) in
-      try database.run(
-        """
-        UPDATE containers SET doomed = 1
-        WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1 AND (?2 IS NULL OR user = ?2)
-          AND NOT EXISTS (
-            SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
-            WHERE (apps.identifier = ?1 OR app_groups.identifier = ?1)
-              AND (apps.user IS NULL OR apps.user = containers.user))
-        """, .text(identifier.text), .optional(user))
-      return database.changes
-    }
-  }
-
   /// What lies below a path is another user's from now on: the containers there, and the apps.
   ///
   /// One of an app of which that user has another one is noted anew when it is used.
@@ -124,11 +107,13 @@ extension Registry {
   /// Forgets the apps and containers of a home that is no more.
   package func forgetHome(_ name: String) throws(StoreError) {
     let prefix = "Users/\(name)/"
-    for app in try apps() where app.path.hasPrefix(prefix) {
+    // Byte by byte, as the database compares: two names that look alike can be two homes.
+    for app in try apps() where app.path.utf8.starts(with: prefix.utf8) {
       _ = try remove(app.identifier, of: app.user, keepingData: true)
     }
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      try database.run("DELETE FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
     }
   }
 
@@ -141,7 +126,7 @@ extension Registry {
 }
 
 extension ContainerRecord {
-  fileprivate init(_ row: Columns, _ path: String) throws(StoreError) {
+  init(_ row: Columns, _ path: String) throws(StoreError) {
     guard let kind = ContainerKind(rawValue: try row.text(1)) else {
       throw .registryDamaged(path: path, what: "a container has an unknown kind")
     }
@@ -156,7 +141,8 @@ extension ContainerRecord {
     let team: Team? = row.isNull(9) ? nil : Team(try row.text(9), root: try row.digest(10))
     self.init(
       uuid: try row.text(0), kind: kind, identifier: try row.identifier(2, path), user: user,
-      path: try row.text(4), isMarkedForRemoval: try row.integer(5) != 0, identity: identity, team: team)
+      path: try row.text(4), isMarkedForRemoval: try row.integer(5) != 0, identity: identity, team: team,
+      keeper: Keeper(rawValue: try row.integer(11)))
   }
 }
 

@@ -46,6 +46,10 @@ extension Registry {
       try database.run("UPDATE apps SET root = ? WHERE team = ?", values[0], values[1])
       try database.run("UPDATE grants SET root = ? WHERE team = ?", values[0], values[1])
       try database.run("UPDATE containers SET root = ? WHERE team = ?", values[0], values[1])
+      try database.run("UPDATE removed SET root = ? WHERE team = ?", values[0], values[1])
+      // A refusal that was forgotten would be asked about again.
+      try database.run("UPDATE consents SET root = ? WHERE team = ?", values[0], values[1])
+      try database.run("UPDATE openers SET root = ? WHERE team = ?", values[0], values[1])
       return before
     }
   }

@@ -264,5 +264,45 @@ enum RegistrySchema {
         "ALTER TABLE volumes ADD COLUMN place TEXT NOT NULL DEFAULT 'Volumes'",
         "PRAGMA user_version = 13",
       ]),
+    Step(
+      name: "kept containers",
+      statements: [
+        // Who keeps a container whose app is gone, see Keeper; 0 while an app uses it.
+        "ALTER TABLE containers ADD COLUMN kept INTEGER NOT NULL DEFAULT 0 CHECK (kept BETWEEN 0 AND 2)",
+        // What has no app by now was kept, or it would be gone; by whom was not noted.
+        """
+        UPDATE containers SET kept = 2
+        WHERE doomed = 0 AND kind IN ('data', 'group') AND NOT EXISTS (
+          SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
+          WHERE (apps.user IS NULL OR apps.user = containers.user)
+            AND (containers.kind = 'data' AND apps.identifier = containers.identifier
+              OR containers.kind = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE))
+        """,
+        "PRAGMA user_version = 14",
+      ]),
+    Step(
+      name: "removed containers",
+      statements: [
+        // See RemovedContainer.
+        """
+        CREATE TABLE removed (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          uuid TEXT NOT NULL UNIQUE,
+          kind TEXT NOT NULL CHECK (kind IN ('data', 'group', 'cloud')),
+          identifier TEXT NOT NULL,
+          user INTEGER NOT NULL,
+          path TEXT NOT NULL,
+          team TEXT,
+          root BLOB,
+          inode INTEGER,
+          handle BLOB,
+          created INTEGER,
+          removed INTEGER NOT NULL,
+          deleting INTEGER NOT NULL DEFAULT 0 CHECK (deleting IN (0, 1))
+        ) STRICT
+        """,
+        "CREATE INDEX removed_of_users ON removed (user)",
+        "PRAGMA user_version = 15",
+      ]),
   ]
 }

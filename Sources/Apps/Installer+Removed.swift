@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+package import Policy
+package import Store
+
+/// Removed containers: those that there are, or that something was done with.
+package struct RemovedReport: Codable, Equatable, Sendable {
+  package var containers: [RemovedContainer] = []
+  /// What their deletion has freed.
+  package var freed = FreedSpace()
+  /// What stays of them, and why.
+  package var left: [LeftBehind] = []
+
+  /// As many as a reply has room for.
+  static let most = 500
+
+  package init() {}
+}
+
+// Containers that were removed are their users'; root has to do with everybody's.
+
+extension Installer {
+  /// Those that can be restored, the latest first.
+  package func removed(of user: UInt32?, by caller: CallerIdentity) throws(AppFailure) -> RemovedReport {
+    var report = RemovedReport()
+    report.containers = Array(try restorable(of: user, by: caller).prefix(RemovedReport.most))
+    return report
+  }
+
+  /// Puts one back to where it was.
+  package func restore(_ number: Int64, by caller: CallerIdentity) throws(AppFailure) -> RemovedReport {
+    try recover()
+    let removed = try find(number, by: caller)
+    return try registered { () throws(StoreError) in
+      try alone { () throws(StoreError) in
+        _ = try containers.restore(removed)
+        var report = RemovedReport()
+        report.containers = [removed]
+        return report
+      }
+    }
+  }
+
+  /// Deletes one, or all of a user, for good.
+  package func deleteRemoved(
+    _ number: Int64?, of user: UInt32?, by caller: CallerIdentity, rest: @escaping Pause = {}
+  ) throws(AppFailure) -> RemovedReport {
+    var chosen: [RemovedContainer] = []
+    if let number {
+      chosen.append(try find(number, by: caller))
+    } else {
+      chosen = try restorable(of: user, by: caller)
+    }
+    var report = RemovedReport()
+    for removed in chosen {
+      let deletion = try registered { () throws(StoreError) in try containers.delete(removed, rest: rest) }
+      report.freed.add(deletion.freed)
+      if report.containers.count < RemovedReport.most { report.containers.append(removed) }
+      report.left += deletion.left.prefix(max(0, RemovedReport.most - report.left.count))
+    }
+    return report
+  }
+
+  /// Deletes those whose time is over, and goes on with those that others were stopped in.
+  package func deleteOldRemoved(
+    _ limit: RemovedLimit, rest: @escaping Pause = {}
+  ) throws(AppFailure) -> RemovedReport {
+    var report = RemovedReport()
+    var failure: StoreError?
+    let now = time()
+    for removed in try registered({ () throws(StoreError) in try registry.removedContainers() })
+    where removed.isBeingDeleted || limit.isOver(removed: removed.removed, now: now) {
+      // One that can't be deleted keeps none of the others.
+      do throws(StoreError) {
+        report.freed.add(try containers.delete(removed, rest: rest).freed)
+        report.containers.append(removed)
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw .store(failure) }
+    return report
+  }
+
+  private func restorable(
+    of user: UInt32?, by caller: CallerIdentity
+  ) throws(AppFailure) -> [RemovedContainer] {
+    let user = user ?? (caller.isPrivileged ? nil : caller.uid)
+    guard caller.isPrivileged || user == caller.uid else {
+      throw .notAllowed(doing: "look at what others have removed from", path: "\(treePath)/Users")
+    }
+    return try registered { () throws(StoreError) in try registry.removedContainers(of: user) }.filter {
+      !$0.isBeingDeleted
+    }
+  }
+
+  /// What others have removed is as if it was not there.
+  private func find(_ number: Int64, by caller: CallerIdentity) throws(AppFailure) -> RemovedContainer {
+    guard let found = try restorable(of: nil, by: caller).first(where: { $0.number == number }) else {
+      throw .store(.noRemovedContainer(number: number))
+    }
+    return found
+  }
+}
+
+extension CallerIdentity {
+  fileprivate var isPrivileged: Bool { uid == 0 || uid == ProcessID.user }
+}

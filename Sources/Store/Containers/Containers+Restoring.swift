@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Glibc
+package import LinuxIO
+internal import Policy
+internal import Synchronization
+
+// What is removed is moved, by one rename, to a directory beside the tree that nobody else gets into: no view
+// shows it, and it is on the home's own filesystem. There it stays what it was, with its owners and modes, so
+// it counts for its owner's quota; from there it is put back by one rename, or deleted in the end.
+//
+// A row of the registry goes with it (``RemovedContainer``). Whoever is stopped between the rename and the
+// row leaves a container that is still marked for removal, or a row without its directory: the next one that
+// removes or deletes containers ends both.
+
+extension Containers {
+  /// What came of the deletion of a removed container.
+  package struct Deletion: Sendable {
+    package fileprivate(set) var freed = FreedSpace()
+    package fileprivate(set) var left: [LeftBehind] = []
+  }
+
+  /// Moves the directory that was made as this container to where it can be restored from; gives why it stays
+  /// if it does.
+  func hold(_ record: ContainerRecord) throws(Errno) -> LeftBehind? {
+    if elsewhere?.hasOtherStores == true {
+      // By which of its apps it is used there is not known here.
+      try? registry.forget(record)
+      return LeftBehind(path: record.path, reason: "another store that has had this home may use it")
+    }
+    let held = try openRemoved()
+    // Somebody may have been stopped just after that.
+    if !held.fd.has(record.uuid), let stays = try take(record, to: held.fd) { return stays }
+    guard held.fd.has(record.uuid) else {
+      // It was gone before, or its home was.
+      try? registry.forget(record)
+      return nil
+    }
+    do throws(StoreError) {
+      try registry.noteRemoval(of: record, at: Int64(time(nil)))
+    } catch {
+      throw .EIO
+    }
+    return nil
+  }
+
+  /// Puts a removed container back to where containers of its kind are in its user's home.
+  ///
+  /// Throws if there is a container of that name by now.
+  package func restore(_ removed: RemovedContainer) throws(StoreError) -> ContainerRecord {
+    let old = removed.container
+    let home = try store.home(of: old.user)
+    let own = try forHomeThatIsThere("Users/\(home)/")
+    return try Self.restoring.withLock { (_) throws(StoreError) in
+      try own.restore(removed, home: home)
+    }
+  }
+
+  /// A deletion begins before a container is restored, which then is refused, or after that.
+  private static let restoring = Mutex(())
+
+  private func restore(
+    _ removed: RemovedContainer, home name: String
+  ) throws(StoreError) -> ContainerRecord {
+    let old = removed.container
+    guard let held = try heldDirectory(of: old) else { throw .noRemovedContainer(number: removed.number) }
+    let home = try openHome(name)
+    let place = "Users/\(name)/\(ContainerLayout.path(of: old.identifier, old.kind))"
+    let owner = Owner(
+      try explaining("examine", "\(path)/Users/\(name)") { () throws(Errno) in try home.fd.status() })
+    guard owner.uid == old.user else { throw .noHome(path: "\(path)/Users/\(name)") }
+    let parent = try directory(of: old.kind, in: home.fd, owner, "\(path)/Users/\(name)")
+    let container = ContainerLayout.name(of: old.identifier, old.kind)
+    guard !parent.fd.has(container) else { throw .containerIsThere(path: "\(path)/\(place)") }
+    let record = try registry.noteRestoration(of: removed, at: place)
+    do throws(Errno) {
+      let from = Workshop(directory: held.fd, prefix: workshop.prefix, visibly: workshop.visibly)
+      try from.give(old.uuid, to: parent.fd, as: container)
+    } catch {
+      try registry.forget(record)
+      if error == .EEXIST { throw .containerIsThere(path: "\(path)/\(place)") }
+      throw StoreError(error, doing: "restore", path: "\(path)/\(place)")
+    }
+    try registry.forget(removed)
+    return record
+  }
+
+  /// Deletes a removed container for its owner, which can't be taken back; what stays of it is found beside
+  /// its place then.
+  ///
+  /// A home that is away keeps what it has until it is there again.
+  package func delete(
+    _ removed: RemovedContainer, rest: @escaping Pause = {}
+  ) throws(StoreError) -> Deletion {
+    let old = removed.container
+    let isThere = try Self.restoring.withLock { (_) throws(StoreError) in
+      try registry.noteDeletion(of: removed)
+    }
+    guard isThere else { return Deletion() }
+    guard let own = try forHome(of: old.path) else { return Deletion() }
+    let deletion: Deletion
+    if let held = try own.heldDirectory(of: old) {
+      deletion = try explaining("delete", "what was removed from \(path)/\(old.path)") { () throws(Errno) in
+        try old.uuid.withName { (name) throws(Errno) in
+          try own.delete(name, old, in: held.fd, rest)
+        }
+      }
+    } else {
+      deletion = Deletion()
+    }
+    try registry.forget(removed)
+    return deletion
+  }
+
+  private func delete(
+    _ name: Name, _ record: ContainerRecord, in held: FD, _ rest: @escaping Pause
+  ) throws(Errno) -> Deletion {
+    var removal = OwnersRemoval(
+      for: record.user, metadata, device: UInt64(try held.status().st_dev), rest: rest)
+    var deletion = Deletion()
+    do throws(Errno) {
+      let isGone = try removal.remove(name, in: held)
+      deletion.freed = removal.freed
+      if isGone { return deletion }
+      let place = try putBeside(name, record, from: held)
+      deletion.left = removal.kept.map { kept in
+        let path = kept.path.map { String(decoding: $0, as: UTF8.self) }
+        return LeftBehind(path: ([place] + path).joined(separator: "/"), reason: kept.reason.words)
+      }
+    } catch .ENOENT {
+      // Another thread was faster.
+    }
+    return deletion
+  }
+
+  /// What a removed container takes; nothing where it is not there.
+  package func measure(_ removed: RemovedContainer, pause: Pause = {}) throws(Errno) -> FreedSpace {
+    var size = FreedSpace()
+    guard let held = try? heldDirectory(of: removed.container),
+      let directory = try? held.fd.openDirectory(removed.container.uuid)
+    else { return size }
+    try DeepWalk.through(directory.fd, mostWaiting: StorageUsage.mostWaiting) { (entry) throws(Errno) in
+      try pause()
+      guard let status = try? entry.directory.status(of: entry.name), status.st_uid == removed.container.user
+      else { return false }
+      size.add(status)
+      return status.isDirectory
+    }
+    return size
+  }
+
+  // MARK: Where it is
+
+  private func openRemoved() throws(Errno) -> OwnedFD {
+    let found: OwnedFD?
+    do throws(StoreError) {
+      if let elsewhere { found = try elsewhere.openRemoved() } else { found = try store.openRemoved() }
+    } catch {
+      throw .EIO
+    }
+    guard let found else { throw .ENOMEDIUM }
+    return found
+  }
+
+  /// The directory that a removed container is in: on its home's filesystem, or on the store's, if the home
+  /// was there then.
+  private func heldDirectory(of record: ContainerRecord) throws(StoreError) -> OwnedFD? {
+    if let own = try elsewhere?.openRemoved(), own.fd.has(record.uuid) { return own }
+    let stores = try store.openRemoved()
+    if stores.fd.has(record.uuid) { return stores }
+    return nil
+  }
+}
+
+extension Store {
+  /// The directory that a removed container is now; nil if it can't be had.
+  package func openDirectory(of removed: RemovedContainer) -> OwnedFD? {
+    let record = removed.container
+    if let own = try? homeElsewhere(of: record.path)?.openRemoved(),
+      let directory = try? own.fd.openDirectory(record.uuid)
+    {
+      return directory
+    }
+    guard let stores = try? openRemoved() else { return nil }
+    return try? stores.fd.openDirectory(record.uuid)
+  }
+}

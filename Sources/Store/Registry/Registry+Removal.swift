@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Policy
+
+// Which containers go when an app goes. The rule, which every statement here states in full:
+//
+// - of those people only who lose the app: of its user, or of all users if it was the machine's;
+// - only those of the app's team, under the same root;
+// - only those that no other app of that team uses for the same user;
+// - never one that somebody has kept: only its user removes that or, if it was kept for the machine, an
+//   administrator, by an uninstall of an app that is not installed any more.
+
+extension Registry {
+  /// Marks what an app leaves: for removal, or as kept.
+  static func release(
+    _ kind: ContainerKind, _ identifiers: [AppIdentifier], by app: InstalledApp, keepingData: Bool,
+    in database: borrowing Database
+  ) throws(StoreError) {
+    let keeper: Keeper = app.user == nil ? .machine : .owner
+    for identifier in identifiers {
+      try database.run(
+        """
+        UPDATE containers SET doomed = ?1, kept = ?2
+        WHERE kind = ?3 AND identifier = ?4 AND doomed = 0 AND kept = 0
+          AND (?5 IS NULL OR user = ?5) AND (team IS NULL OR team = ?6 AND root IS ?7)
+          AND NOT EXISTS (
+            SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
+            WHERE (apps.user IS NULL OR apps.user = containers.user)
+              AND (containers.team IS NULL OR apps.team = containers.team AND apps.root IS containers.root)
+              AND (?3 = 'data' AND apps.identifier = containers.identifier
+                OR ?3 = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE))
+        """, .integer(keepingData ? 0 : 1), .integer(keepingData ? keeper.rawValue : 0),
+        .text(kind.rawValue), .text(identifier.text), .optional(app.user), .text(app.team),
+        .optional(app.root))
+    }
+  }
+
+  /// Marks for removal what an app has left that is not installed any more, or a group without members: for a
+  /// user all of it; with no user, what all users have but what others than the caller have kept themselves.
+  ///
+  /// Returns how many containers those are.
+  package func doomLeft(
+    by identifier: AppIdentifier, of user: UInt32?, for caller: UInt32
+  ) throws(StoreError) -> Int {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        """
+        UPDATE containers SET doomed = 1, kept = 0
+        WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1
+          AND (user = ?2 OR ?2 IS NULL AND (kept <> 1 OR user = ?3))
+          AND NOT EXISTS (
+            SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
+            WHERE (apps.identifier = ?1 OR app_groups.identifier = ?1 COLLATE NOCASE)
+              AND (apps.user IS NULL OR apps.user = containers.user))
+        """, .text(identifier.text), .optional(user), .integer(Int64(caller)))
+      return database.changes
+    }
+  }
+
+  /// Notes that an app uses a container again: nobody keeps it any more.
+  func noteUse(of container: ContainerRecord) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("UPDATE containers SET kept = 0 WHERE uuid = ?", .text(container.uuid))
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Policy
+
+/// A container that was removed, and can be restored as long as it is not being deleted.
+package struct RemovedContainer: Codable, Equatable, Sendable {
+  /// By which people name it; no other one ever gets it.
+  package let number: Int64
+  /// As it was.
+  package let container: ContainerRecord
+  /// In seconds since 1970.
+  package let removed: Int64
+  package let isBeingDeleted: Bool
+}
+
+// The containers that were removed. Each row is its user's: no statement here changes those of another one.
+
+extension Registry {
+  /// A user can restore so many at a time; the oldest of more are deleted.
+  package static let mostRemoved = 100
+
+  /// All, or those of a user, the latest first.
+  package func removedContainers(of user: UInt32? = nil) throws(StoreError) -> [RemovedContainer] {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows(
+        """
+        SELECT uuid, kind, identifier, user, path, 0, inode, handle, created, team, root, 0,
+          id, removed, deleting
+        FROM removed WHERE user = ?1 OR ?1 IS NULL ORDER BY id DESC
+        """, .optional(user)
+      ) { (row) throws(StoreError) in
+        RemovedContainer(
+          number: try row.integer(12), container: try ContainerRecord(row, path),
+          removed: try row.integer(13), isBeingDeleted: try row.integer(14) != 0)
+      }
+    }
+  }
+
+  /// Notes that a container is where it can be restored from, and is no container any more.
+  func noteRemoval(of container: ContainerRecord, at time: Int64) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
+      try database.run(
+        """
+        INSERT OR REPLACE INTO removed
+          (uuid, kind, identifier, user, path, team, root, inode, handle, created, removed)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        .text(container.uuid), .text(container.kind.rawValue), .text(container.identifier.text),
+        .integer(Int64(container.user)), .text(container.path),
+        container.team.map { .text($0.text) } ?? .null, .optional(container.team?.root),
+        container.identity.map { .integer(Int64(bitPattern: $0.inode)) } ?? .null,
+        container.identity.map { .bytes($0.handle) } ?? .null,
+        container.identity.map { .integer($0.created) } ?? .null, .integer(time))
+      try database.run(
+        """
+        UPDATE removed SET deleting = 1 WHERE user = ?1 AND id NOT IN (
+          SELECT id FROM removed WHERE user = ?1 AND deleting = 0 ORDER BY id DESC LIMIT ?2)
+        """, .integer(Int64(container.user)), .integer(Int64(Self.mostRemoved)))
+    }
+  }
+
+  /// Notes that a removed container is about to be deleted: from now on it can't be restored; false if it is
+  /// not there any more.
+  func noteDeletion(of removed: RemovedContainer) throws(StoreError) -> Bool {
+    try change { (database) throws(StoreError) in
+      try database.run("UPDATE removed SET deleting = 1 WHERE id = ?", .integer(removed.number))
+      return database.changes > 0
+    }
+  }
+
+  /// Notes a container that is about to be put back at a path of its user; it is kept for its app's next
+  /// installation.
+  ///
+  /// What is noted of another one there, is not there any more.
+  func noteRestoration(of removed: RemovedContainer, at path: String) throws(StoreError) -> ContainerRecord {
+    let old = removed.container
+    let restored = ContainerRecord(
+      uuid: old.uuid, kind: old.kind, identifier: old.identifier, user: old.user, path: path,
+      identity: old.identity, team: old.team, keeper: .owner)
+    try change { (database) throws(StoreError) in
+      let rows = try database.rows(
+        "SELECT 1 FROM removed WHERE id = ? AND deleting = 0", .integer(removed.number)
+      ) { (row) throws(StoreError) in try row.integer(0) }
+      guard !rows.isEmpty else { throw .noRemovedContainer(number: removed.number) }
+      try database.run(
+        "DELETE FROM containers WHERE path = ?1 OR kind = ?2 AND identifier = ?3 AND user = ?4",
+        .text(path), .text(old.kind.rawValue), .text(old.identifier.text), .integer(Int64(old.user)))
+      try database.run(
+        """
+        INSERT INTO containers
+          (uuid, kind, identifier, user, path, team, root, inode, handle, created, kept)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        .text(old.uuid), .text(old.kind.rawValue), .text(old.identifier.text), .integer(Int64(old.user)),
+        .text(path), old.team.map { .text($0.text) } ?? .null, .optional(old.team?.root),
+        old.identity.map { .integer(Int64(bitPattern: $0.inode)) } ?? .null,
+        old.identity.map { .bytes($0.handle) } ?? .null,
+        old.identity.map { .integer($0.created) } ?? .null, .integer(Keeper.owner.rawValue))
+    }
+    return restored
+  }
+
+  /// Forgets a removed container that is restored or gone.
+  func forget(_ removed: RemovedContainer) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM removed WHERE id = ?", .integer(removed.number))
+    }
+  }
+}

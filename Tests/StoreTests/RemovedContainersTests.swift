@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import CLinux
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+@testable internal import Store
+internal import TestSupport
+internal import Testing
+
+/// What is removed can be restored.
+@Suite struct RemovedContainersTests {
+  private let fixture: TestFixture
+  private let containers: Containers
+  private let app: InstalledApp
+  private var library: String { fixture.home + "/Library" }
+  private var letter: String { library + "/Containers/com.example.editor/Data/Documents/letter" }
+  private var held: String { fixture.path + "/state/removed" }
+
+  init() throws {
+    fixture = try TestFixture()
+    containers = try fixture.containers()
+    app = try .example(groups: ["group.a"], clouds: ["iCloud.com.example.editor"])
+    try install()
+    try Data("mine".utf8).write(to: URL(fileURLWithPath: letter))
+    #expect(chown(letter, fixture.account.uid, fixture.account.gid) == 0)
+  }
+
+  private func install() throws {
+    try fixture.registry.add(app)
+    _ = try containers.make(for: app, home: fixture.account.name)
+  }
+
+  private func uninstall() throws {
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: false)
+    #expect(try containers.removeMarked().left.isEmpty)
+  }
+
+  private func removed() throws -> [RemovedContainer] { try fixture.registry.removedContainers() }
+  private func names(_ path: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+  }
+  private func inode(_ path: String) -> UInt {
+    var status = stat()
+    return lstat(path, &status) == 0 ? UInt(status.st_ino) : 0
+  }
+
+  @Test func removedContainerIsOutOfReachAndComesBackAsItWas() throws {
+    let before = try fixture.registry.containers().filter { $0.kind != .cloud }
+    let number = inode(letter)
+    try uninstall()
+    #expect(names(library + "/Containers") == [] && names(library + "/Group Containers") == [])
+    #expect(names(library + "/Mobile Documents") == ["iCloud~com~example~editor"])
+    var status = stat()
+    #expect(stat(held, &status) == 0 && status.st_mode & 0o7777 == 0o700 && status.st_uid == ProcessID.user)
+    #expect(names(held) == before.map(\.uuid).sorted())
+    #expect(try removed().map(\.container).sorted { $0.path < $1.path } == before)
+    #expect(try fixture.registry.containers().map(\.kind) == [.cloud])
+    for container in try removed() { _ = try containers.restore(container) }
+    #expect(inode(letter) == number && names(held) == [])
+    #expect(try removed() == [])
+    let restored = try fixture.registry.containers().filter { $0.kind != .cloud }
+    #expect(restored.map(\.uuid) == before.map(\.uuid) && restored.map(\.identity) == before.map(\.identity))
+    #expect(restored.map(\.team) == before.map(\.team) && restored.allSatisfy { $0.keeper == .owner })
+    #expect(try fixture.findings().isEmpty)
+    // The next installation has it, and it goes with that.
+    try install()
+    #expect(inode(letter) == number)
+    try uninstall()
+    #expect(try removed().count == 2)
+  }
+
+  /// What is there by now is not replaced.
+  @Test func restoringRefusesByNameWhatIsThere() throws {
+    try uninstall()
+    try install()
+    let first = try #require(try removed().first { $0.container.kind == .data })
+    let place = library + "/Containers/com.example.editor"
+    #expect(storeError { _ = try containers.restore(first) } == .containerIsThere(path: place))
+    #expect("\(StoreError.containerIsThere(path: place))".contains(place))
+    #expect(try removed().count == 2 && !FileManager.default.fileExists(atPath: letter))
+    #expect(try fixture.registry.containers(kind: .data).count == 1)
+    // Both are removed then, and either of them can come back.
+    try uninstall()
+    #expect(try removed().count == 4)
+    // Something of the user's has the name.
+    try #require(FileManager.default.createFile(atPath: place, contents: nil))
+    #expect(storeError { _ = try containers.restore(first) } == .containerIsThere(path: place))
+    #expect(unlink(place) == 0)
+    _ = try containers.restore(first)
+    #expect(FileManager.default.contents(atPath: letter) == Data("mine".utf8))
+  }
+
+  @Test func whatIsBeingDeletedIsNotRestored() throws {
+    try uninstall()
+    let all = try removed()
+    #expect(all.count == 2)
+    for container in all { #expect(try containers.delete(container).left.isEmpty) }
+    #expect(names(held) == [])
+    #expect(
+      storeError { _ = try containers.restore(all[0]) } == .noRemovedContainer(number: all[0].number))
+    // Once more is nothing.
+    #expect(try containers.delete(all[0]).freed == FreedSpace())
+    #expect(try fixture.registry.containers().map(\.kind) == [.cloud])
+  }
+
+  /// A deletion that was stopped is not a container that can be restored.
+  @Test func deletionThatWasStoppedIsEnded() throws {
+    try uninstall()
+    let container = try #require(try removed().first { $0.container.kind == .data })
+    #expect(
+      storeError { _ = try containers.delete(container) { () throws(Errno) in throw .EINTR } } != nil)
+    let rest = try #require(try removed().first { $0.number == container.number })
+    #expect(rest.isBeingDeleted)
+    #expect(
+      storeError { _ = try containers.restore(rest) } == .noRemovedContainer(number: container.number))
+    #expect(try fixture.deleteRemoved().isEmpty)
+    #expect(names(held) == [])
+    #expect(try removed() == [])
+  }
+
+  /// Nobody fills the disk of others, or the registry, by removing things again and again.
+  @Test func oldestOfTooManyAreDeleted() throws {
+    let other = try #require(AppIdentifier("com.example.other"))
+    for (user, count) in [(501, Registry.mostRemoved + 3), (502, 2)] as [(UInt32, Int)] {
+      for number in 0..<count {
+        try fixture.registry.noteRemoval(
+          of: ContainerRecord(
+            uuid: "\(user)-\(number)", kind: .data, identifier: other, user: user, path: "Users/\(user)/x"),
+          at: Int64(number))
+      }
+    }
+    let deleted = try removed().filter(\.isBeingDeleted)
+    #expect(deleted.map(\.container.uuid).sorted() == ["501-0", "501-1", "501-2"])
+    #expect(try fixture.registry.removedContainers(of: 502).count == 2)
+  }
+
+  /// The registry was not reached before the process was stopped.
+  @Test func removalThatWasStoppedAfterTheRenameIsEnded() throws {
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: false)
+    let record = try #require(try fixture.registry.containers(kind: .data).first)
+    #expect(mkdir(held, 0o700) == 0)
+    #expect(rename(library + "/Containers/com.example.editor", "\(held)/\(record.uuid)") == 0)
+    #expect(try containers.removeMarked().left.isEmpty)
+    let container = try #require(try removed().first { $0.container.kind == .data })
+    _ = try containers.restore(container)
+    #expect(FileManager.default.contents(atPath: letter) == Data("mine".utf8))
+  }
+}
