@@ -260,6 +260,9 @@ struct RunIsolationTests {
       """
       umask 022; cd $POINT/Users/\(fixture.user.name); echo down > Downloads/file; \
       mkdir Documents/shared; echo one > Documents/one
+      for service in downloads media-library documents; do
+        insula consent allow $APP $service > /dev/null || exit
+      done
       echo two > Documents/two; echo pic > Pictures/file; echo shared > ../Shared/file
       """)
     #expect(prepared.status == 0, "\(prepared.errors)")
