@@ -30,11 +30,14 @@ package struct Reach: OptionSet, Hashable, Sendable {
   /// It does not exist in the view, whatever is said of what is around it.
   package static let absent = Reach(rawValue: 1 << 7)
 
-  /// Nothing that is said of what is around it holds for it or for what is in it. This is said of private
-  /// places, whether or not their user has consented.
+  /// Nothing that is said of what is around it holds for it or for what is in it.
+  ///
+  /// This is said of private places, whether or not their user has consented.
   package static let apart = Reach(rawValue: 1 << 8)
 
-  /// It is apart, or leads to what is: under another name it would not be. So it is neither renamed nor removed.
+  /// It is apart, or leads to what is, so it is neither renamed nor removed.
+  ///
+  /// Under another name it would not be apart.
   package static let keepsItsPlace = Reach(rawValue: 1 << 9)
 
   /// It does not exist in the view.

@@ -6,7 +6,7 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// An app must say in its Info.plist why it asks for what is private, and one from before there was such a key
+/// An app must say in its Info.plist why it asks for private data, and one from before there was such a key
 /// must not go on when its user refuses: at every start, by every way to ask, and whatever was decided.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct UsageKeyTests {
