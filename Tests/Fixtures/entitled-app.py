@@ -56,9 +56,17 @@ def look(what):
     tell(what + " opens", [outcome(lambda: os.close(os.open(path, os.O_RDONLY))) for path in paths])
 
 
+def mapped(file):
+    """A map that shares pages with others where that is to be had, and else the process's own."""
+    try:
+        return mmap.mmap(file, 0, prot=mmap.PROT_READ)
+    except OSError:
+        return mmap.mmap(file, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+
+
 def hold():
     files = [os.open(path, os.O_RDONLY) for path in paths]
-    return files, [mmap.mmap(file, 0, prot=mmap.PROT_READ) for file in files]
+    return files, [mapped(file) for file in files]
 
 
 def use(what, held):
