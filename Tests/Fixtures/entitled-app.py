@@ -52,8 +52,12 @@ def tell(what, outcomes):
     print(what, *sorted(set(outcomes)), flush=True)
 
 
+def opened():
+    return [outcome(lambda: os.close(os.open(path, os.O_RDONLY))) for path in paths]
+
+
 def look(what):
-    tell(what + " opens", [outcome(lambda: os.close(os.open(path, os.O_RDONLY))) for path in paths])
+    tell(what + " opens", opened())
 
 
 def mapped(file):
@@ -88,12 +92,12 @@ held = hold()
 change()
 # What an administrator says is seen within a second or two.
 end = time.monotonic() + 60
-while outcome(lambda: os.pread(held[0][0], 1, 0)) == "ok" and time.monotonic() < end:
+while "ok" in [outcome(lambda: os.pread(file, 1, 0)) for file in held[0]] and time.monotonic() < end:
     time.sleep(0.05)
 look("restricted")
 use("restricted", held)
 change()
 end = time.monotonic() + 60
-while outcome(lambda: os.close(os.open(paths[0], os.O_RDONLY))) != "ok" and time.monotonic() < end:
+while set(opened()) != {"ok"} and time.monotonic() < end:
     time.sleep(0.05)
 look("restricted no more")
