@@ -66,6 +66,8 @@ private func refusalForAll(
   if !object.mayBeReached(with: rights, in: parent) || object.zone.isFixture { return .place }
   if object.isHeldAsDelivery(against: rights) { return .place }
   if isDelete, object.zone.isSkeleton || parent?.zone.keeps(object.zone) == true { return .place }
+  // Under another name what is private would be a part of what is around it.
+  if isDelete, object.reach.contains(.keepsItsPlace) { return .place }
   if object.isDirectory, object.zone.hasFixedNames,
     !rights.isDisjoint(with: [.addFile, .addSubdirectory, .deleteChild])
   {

@@ -5,8 +5,8 @@
 ///
 /// A reach only restricts: everything in it is still judged by all rules of the whole tree.
 package struct Reach: OptionSet, Hashable, Sendable {
-  package let rawValue: UInt8
-  package init(rawValue: UInt8) { self.rawValue = rawValue }
+  package let rawValue: UInt16
+  package init(rawValue: UInt16) { self.rawValue = rawValue }
 
   /// Find it, read it, list it.
   package static let read = Reach(rawValue: 1 << 0)
@@ -30,6 +30,16 @@ package struct Reach: OptionSet, Hashable, Sendable {
   /// It does not exist in the view, whatever is said of what is around it.
   package static let absent = Reach(rawValue: 1 << 7)
 
+  /// Nothing that is said of what is around it holds for it or for what is in it.
+  ///
+  /// This is said of private places, whether or not their user has consented.
+  package static let apart = Reach(rawValue: 1 << 8)
+
+  /// It is apart, or leads to what is, so it is neither renamed nor removed.
+  ///
+  /// Under another name it would not be apart.
+  package static let keepsItsPlace = Reach(rawValue: 1 << 9)
+
   /// It does not exist in the view.
   package static let nothing: Reach = []
   package static let everything: Reach = [.read, .write, .execute]
@@ -43,7 +53,7 @@ package struct Position: Hashable, Sendable {
   package let raw: UInt16
 
   /// A place in a part of the tree that is all in the same reach.
-  package init(throughout reach: Reach) { raw = UInt16(reach.rawValue) & (Self.firstPlace - 1) }
+  package init(throughout reach: Reach) { raw = reach.rawValue & (Self.firstPlace - 1) }
 
   /// A place that the scope has something to say about.
   init(place index: Int) { raw = Self.firstPlace + UInt16(truncatingIfNeeded: index) }
@@ -60,7 +70,7 @@ package struct Position: Hashable, Sendable {
 
   /// The reach of this place and of all that is below it; nil where the scope must be asked.
   package var throughout: Reach? {
-    raw < Self.firstPlace ? Reach(rawValue: UInt8(truncatingIfNeeded: raw)) : nil
+    raw < Self.firstPlace ? Reach(rawValue: raw) : nil
   }
 
   var placeIndex: Int? { raw < Self.firstPlace ? nil : Int(raw - Self.firstPlace) }

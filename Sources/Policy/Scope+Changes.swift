@@ -96,20 +96,25 @@ extension Scope {
       if claim.isSubtree { places[index].inside.add(claim.reach) } else { places[index].own.add(claim.reach) }
     }
     guard index != 0 else { return spread(from: index) }
-    count(places[index].claims.count - before.claims.count, above: index)
+    let apart = (places[index].isApart ? 1 : 0) - (before.isApart ? 1 : 0)
+    count(places[index].claims.count - before.claims.count, apart: apart, above: index)
     let files = (places[index].isGrantedFile ? 1 : 0) - (before.isGrantedFile ? 1 : 0)
     places[places[index].parent].grantedFiles += files
-    if places[index].inside != before.inside || places[index].asks != before.asks { spread(from: index) }
+    if places[index].inside != before.inside || places[index].asks != before.asks || apart != 0 {
+      spread(from: index)
+    }
   }
 
-  /// Notes for every directory above a place that there are so many claims more.
-  private mutating func count(_ difference: Int, above index: Int) {
-    if difference == 0 { return }
+  /// Notes for every directory above a place that there are so many claims more, and so many places that are
+  /// apart.
+  private mutating func count(_ difference: Int, apart: Int, above index: Int) {
+    if difference == 0, apart == 0 { return }
     var ancestor = index
     while ancestor != 0 {
       ancestor = places[ancestor].parent
       let asked = places[ancestor].asks
       places[ancestor].below += difference
+      places[ancestor].apartBelow += apart
       if places[ancestor].asks != asked { spread(from: ancestor) }
     }
   }
@@ -120,10 +125,16 @@ extension Scope {
     while let index = waiting.popLast() {
       let (old, oldSource) = (places[index].around, places[index].source)
       let parent = places[index].parent
-      let isApart = index == 0 || places[index].asks
+      let isApart = index != 0 && places[index].isApart
       places[index].around =
-        isApart ? places[index].inside : places[parent].around.union(places[index].inside)
-      let saysSomething = isApart || !places[index].inside.isEmpty
+        if index == 0 {
+          places[index].inside
+        } else if isApart {
+          Statement(granted: places[index].inside.granted)
+        } else {
+          places[parent].around.union(places[index].inside)
+        }
+      let saysSomething = index == 0 || isApart || !places[index].inside.isEmpty
       places[index].source = saysSomething ? index : places[parent].source
       if saysSomething, places[index].around.reach.contains(.revocable), places[index].interior == 0 {
         places[index].interior = add(Place(parent: index)) ?? 0
@@ -171,14 +182,14 @@ extension Scope {
     if next != 0 { places[next].previous = index }
     places[parent].firstChild = index
     if places[index].isGrantedFile { places[parent].grantedFiles += 1 }
-    count(places[index].below + places[index].claims.count, above: index)
+    count(places[index].allClaims, apart: places[index].allApart, above: index)
     spread(from: index)
   }
 
   /// Takes a place, and what is below it, out of the one that it is in.
   private mutating func detach(_ index: Int) {
     let place = places[index]
-    count(-(place.below + place.claims.count), above: index)
+    count(-place.allClaims, apart: -place.allApart, above: index)
     if place.isGrantedFile { places[place.parent].grantedFiles -= 1 }
     let child = Child(parent: place.parent, name: key(place.name))
     if children[child] == index { children[child] = nil }
@@ -220,6 +231,7 @@ extension Scope {
       places[index].inside = Statement()
       places[index].around = Statement()
       places[index].below = 0
+      places[index].apartBelow = 0
       places[index].grantedFiles = 0
       var child = place.firstChild
       while child != 0 {
@@ -243,6 +255,14 @@ extension Scope {
     }
     return found
   }
+}
+
+extension Scope.Place {
+  /// The number of claims here and below.
+  fileprivate var allClaims: Int { below + claims.count }
+
+  /// The number of places here and below that are apart.
+  fileprivate var allApart: Int { apartBelow + (isApart ? 1 : 0) }
 }
 
 // MARK: - Room

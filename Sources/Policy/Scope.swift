@@ -98,6 +98,8 @@ package struct Scope: Sendable {
     var interior = 0
     /// The number of claims below.
     var below = 0
+    /// The number of places below that are apart.
+    var apartBelow = 0
     /// The number of files in it that were granted for writing.
     var grantedFiles = 0
     /// Whether a name in it is a pattern.
@@ -108,22 +110,26 @@ package struct Scope: Sendable {
     /// Whether neither it nor anything in it exists.
     var isAbsent: Bool { inside.permanent.contains(.absent) }
 
+    /// Whether nothing that is said of what is around it holds for it.
+    var isApart: Bool { !own.permanent.isDisjoint(with: [.apart, .asks, .asksUnlessGranted]) }
+
     /// Whether it says nothing of what is in it before its user has consented, whatever is said of all that
     /// is around it.
     ///
-    /// Who grants the place itself knows what they do.
+    /// A user who grants the place itself has decided. Nothing else that is said of all of it counts.
     var asks: Bool {
-      guard inside.isEmpty else { return false }
+      guard inside.granted.isEmpty else { return false }
       return own.permanent.contains(.asks) || own.permanent.contains(.asksUnlessGranted) && below == 0
     }
 
     var reach: Reach {
       if isAbsent { return .nothing }
       var reach = own.union(around).reach
-      reach.subtract([.asks, .asksUnlessGranted])
+      reach.subtract([.asks, .asksUnlessGranted, .apart])
       if asks { reach.insert(.asks) }
       if below > 0 { reach.insert(.read) }
       if grantedFiles > 0, !reach.contains(.write) { reach.insert(.beside) }
+      if isApart || apartBelow > 0, reach.contains(.write) { reach.insert(.keepsItsPlace) }
       return reach
     }
   }
@@ -273,10 +279,12 @@ package struct Scope: Sendable {
   }
 
   /// Whether there is something to be said of a place that is not said of all that is around it.
-  private func says(_ index: Int) -> Bool { places[index].isAbsent || !places[index].reach.isEmpty }
+  private func says(_ index: Int) -> Bool {
+    places[index].isAbsent || places[index].isApart || !places[index].reach.isEmpty
+  }
 
   private func found(_ index: Int) -> Position {
-    places[index].isAbsent ? .nowhere : Position(place: index)
+    places[index].reach.isEmpty ? .nowhere : Position(place: index)
   }
 
   /// The place whose name stands for all names like this one.

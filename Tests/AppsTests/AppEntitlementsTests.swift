@@ -62,34 +62,63 @@ struct AppEntitlementsTests {
     ("assets.pictures", "Pictures"),
   ])
   func directoriesOfTheHome(key: String, name: String) throws {
+    let service: PrivacyService =
+      switch name {
+      case "Downloads": .downloads
+      case "Pictures": .photos
+      default: .mediaLibrary
+      }
     for (access, expected) in [("read-only", [.read]), ("read-write", [.read, .write])] as [(String, Reach)] {
-      let scope = try scope(entitlements([("\(key).\(access)", .boolean(true))]))
-      #expect(reach("Users/anna/\(name)/x", scope) == expected)
-      #expect(reach("Users/anna/Documents", scope) == .nothing)
+      let launch = try launch(entitlements([("\(key).\(access)", .boolean(true))]))
+      #expect(launch.services.contains(service))
+      // The entitlement lets the app ask, and its user decides.
+      let asking = Scope(launch.places + launch.places(without: service))
+      #expect(reach("Users/anna/\(name)", asking).contains(.asks))
+      #expect(reach("Users/anna/\(name)/x", asking) == .nothing)
+      let given = Scope(launch.places + launch.places(with: service))
+      #expect(reach("Users/anna/\(name)/x", given) == expected.union(.revocable))
+      #expect(reach("Users/anna/Documents", given) == .nothing)
     }
     #expect(try entitlements([("\(key).read-only", .boolean(false))]) == AppEntitlements())
   }
 
-  /// What it has by its signature it does not ask for; reading is not adding.
-  @Test func ownPlacesAreNotAskedAbout() throws {
-    func asks(_ key: String) throws -> [PrivacyService] {
-      try launch(entitlements([("assets.\(key)", .boolean(true))])).services
+  /// No entitlement stands for consent; and without one, an app can't ask for what only entitlements open.
+  @Test func entitlementsLetAppsAsk() throws {
+    func asks(_ key: String, _ value: PropertyList = .boolean(true)) throws -> [PrivacyService] {
+      try launch(entitlements([(key, value)])).services
     }
-    #expect(try asks("music.read-only").contains(.photosAdd) && asks("music.read-only").contains(.photos))
-    #expect(try asks("pictures.read-only").contains(.photosAdd))
-    #expect(try !asks("pictures.read-only").contains(.photos))
-    #expect(try !asks("pictures.read-write").contains(.photosAdd))
+    let usual: [PrivacyService] = [
+      .mediaLibrary, .photos, .photosAdd, .contacts, .calendars, .reminders,
+    ]
+    #expect(try asks("none") == usual)
+    for key in ["music.read-only", "pictures.read-write", "movies.read-write"] {
+      #expect(try asks("assets.\(key)") == usual)
+    }
+    #expect(try asks("files.downloads.read-only") == usual + [.downloads])
+    let everything = PropertyList.array([.string("/")])
+    let home = "temporary-exception.files.home-relative-path.read-only"
+    #expect(try asks(home, everything) == usual + [.desktop, .documents, .downloads, .appData])
+    let absolute = "temporary-exception.files.absolute-path.read-write"
+    #expect(try asks(absolute, everything) == PrivacyService.allCases)
+    #expect(try asks(absolute, .array([.string("/Users/")])).contains(.appData))
+    #expect(try !asks(absolute, .array([.string("/Users")])).contains(.appData))
   }
 
   @Test func exceptionsAreSubtreesWithASlashAndOneObjectWithout() throws {
     let prefix = "temporary-exception.files."
-    let scope = try scope(
+    let launch = try launch(
       entitlements([
         (prefix + "home-relative-path.read-write", .array([.string("/Notes/"), .string("/Documents/one")])),
-        (prefix + "absolute-path.read-only", .array([.string("/Library/Fonts/")])),
+        (
+          prefix + "absolute-path.read-only",
+          .array([.string("/Library/Fonts/"), .string("/Users/Shared/x")])
+        ),
       ]))
+    #expect(reach("Users/anna/Documents/one", Scope(launch.places)) == .nothing)
+    let scope = Scope(launch.places + launch.places(with: .documents))
     #expect(reach("Users/anna/Notes/deep/er", scope) == [.read, .write])
-    #expect(reach("Users/anna/Documents/one", scope) == [.read, .write])
+    #expect(reach("Users/Shared/x", scope) == .read && reach("Users/Shared/y", scope) == .nothing)
+    #expect(reach("Users/anna/Documents/one", scope) == [.read, .write, .revocable])
     #expect(reach("Users/anna/Documents/one/below", scope) == .nothing)
     #expect(reach("Users/anna/Documents/two", scope) == .nothing)
     #expect(reach("Library/Fonts/x", scope) == .read && reach("Library/Other", scope) == .nothing)

@@ -42,10 +42,24 @@ struct AppPrivacyTests {
 
   @Test func foldersAreForThoseWhoseUsersChoose() throws {
     let chooser = "files.user-selected.read-only"
-    #expect(try !privacy([]).mayAsk(for: .documents))
-    #expect(try privacy([]).mayAsk(for: .photos))
-    #expect(try privacy([], [(chooser, .boolean(true))]).mayAsk(for: .documents))
-    #expect(try !privacy([], [(chooser, .boolean(false))]).mayAsk(for: .documents))
+    #expect(try !privacy([]).isChooser)
+    #expect(try privacy([], [(chooser, .boolean(true))]).isChooser)
+    #expect(try !privacy([], [(chooser, .boolean(false))]).isChooser)
+    for isChooser in [false, true] {
+      #expect(PrivacyService.documents.mayBeAskedFor(byChooser: isChooser) == isChooser)
+      #expect(PrivacyService.photos.mayBeAskedFor(byChooser: isChooser))
+      #expect(!PrivacyService.appData.mayBeAskedFor(byChooser: isChooser))
+    }
+  }
+
+  /// Only of folders and volumes, and where it is too old, need an app say nothing.
+  @Test func appsSayWhyTheyAsk() throws {
+    let new = try privacy([("NSPhotoLibraryUsageDescription", .string("Shows them."))])
+    let old = try privacy([("DTSDKName", .string("iphoneos9.3"))])
+    #expect(new.mayAsk(for: .photos) && !new.mayAsk(for: .contacts) && new.mayAsk(for: .documents))
+    #expect(PrivacyService.allCases.allSatisfy { old.mayAsk(for: $0) })
+    #expect(old.asksWithoutText(for: .photos) && !old.asksWithoutText(for: .documents))
+    #expect(PrivacyService.allCases.allSatisfy { !new.asksWithoutText(for: $0) })
   }
 
   @Test(arguments: [

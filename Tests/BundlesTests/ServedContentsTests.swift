@@ -152,6 +152,28 @@ internal import Testing
     }
   }
 
+  /// What the entitlements say makes no difference to an app for phones.
+  @Test func appsForPhonesAreAlwaysSandboxed() throws {
+    let no = SignedTestBundle.text(["com.apple.security.app-sandbox": "<false/>"])
+    let flat = try SignedTestBundle(shape: .flat)
+    func requiring(_ value: String) throws -> SignedTestBundle {
+      let bundle = try SignedTestBundle()
+      let info = SignedTestBundle.info("org.example.note", executable: "note")
+      try bundle.make(
+        "Note.app/Contents/Info.plist",
+        info.replacing("</dict>", with: "<key>LSRequiresIPhoneOS</key>\(value)</dict>"))
+      return bundle
+    }
+    for (bundle, isSandboxed) in [
+      (flat, true), (try requiring("<true/>"), true), (try requiring("<false/>"), false),
+    ] {
+      for entitlements in [no, nil] {
+        try bundle.sign(entitlements: entitlements)
+        #expect(try contents(bundle).isSandboxed == isSandboxed, "\(entitlements ?? "none")")
+      }
+    }
+  }
+
   /// A tree of many paths answers as a dictionary does.
   @Test func treeKnowsItsPathsAndNoOthers() throws {
     var random = SeededRandom(seed: 4)

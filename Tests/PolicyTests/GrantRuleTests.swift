@@ -7,7 +7,7 @@ internal import Testing
 /// What an app may do with what its user has granted it.
 @Suite struct GrantRuleTests {
   @Test func useTakesAllThatIsWanted() {
-    for raw in UInt8(0)..<32 {
+    for raw in UInt16(0)..<32 {
       let reach = Reach(rawValue: raw)
       #expect(decideUse(.read, within: reach) == (raw & 1 != 0 ? .allow : .deny(.place)))
       #expect(decideUse(.write, within: reach) == (raw & 2 != 0 ? .allow : .deny(.place)))

@@ -173,8 +173,8 @@ class SQLite(Work):
 class ImageMagick(Work):
     name, title, app, source = "imagemagick", "ImageMagick (convert)", "Convert", "convert-im6.q16"
     did = "draws a picture, scales and blurs it with several threads, and writes it as PNG and JPEG"
-    cannot = "read the user's Pictures without `assets.pictures.read-only`, nor show a picture (`display`) " \
-        "without `org.insula.desktop.x11`"
+    cannot = "read the user's Pictures without `assets.pictures.read-only` and the user's consent, nor show a " \
+        "picture (`display`) without `org.insula.desktop.x11`"
 
     def do(self, shop):
         app = self.install(shop)

@@ -47,7 +47,9 @@ struct RefusalTests {
   @Test func notesSayWhatWasLeft() {
     for denial in Denial.allCases {
       for zone in [nil] + Zone.allCases.map(Optional.some) {
-        for reach in [nil, Reach.nothing, .everything, .read, [.beside, .revocable]] {
+        for reach in [
+          nil, Reach.nothing, .everything, .read, [.beside, .revocable], [.write, .keepsItsPlace],
+        ] {
           let note = RefusalNote(denial, zone, reach)
           #expect(RefusalNote(note.number) == note)
         }

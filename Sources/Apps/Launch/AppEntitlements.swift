@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Policy
 package import PropertyLists
 
 /// What its signature says that an app may do beyond its own containers.
@@ -61,6 +62,20 @@ package struct AppEntitlements: Equatable, Sendable {
         }
       }
     }
+  }
+
+  /// What they open of the tree, by what they say; an app gets no more of it than its user has consented to.
+  package func places(home: String) -> [ScopePlace] {
+    let directories = directories.map {
+      ScopePlace("Users/\(home)/\($0.name)", $0.isWritable ? [.read, .write] : .read)
+    }
+    return directories
+      + exceptions.map { exception in
+        let names = (exception.isInHome ? ["Users", home] : []) + exception.path
+        return ScopePlace(
+          names.map { Array($0.utf8) }, exception.isWritable ? [.read, .write] : .read,
+          isSubtree: exception.isSubtree)
+      }
   }
 
   private static func exception(

@@ -16,6 +16,8 @@ package struct AppLaunch: Sendable {
   package let limits: ResourceLimits
   /// What of its user's it may ask for.
   package let privacy: AppPrivacy
+  /// What its entitlements open of the tree, and what of that takes its user's consent.
+  package let sandbox: SandboxReach
 
   package init(
     _ app: InstalledApp, home: String, _ entitlements: AppEntitlements, executable: String,
@@ -27,6 +29,8 @@ package struct AppLaunch: Sendable {
     self.executable = executable
     self.limits = limits
     self.privacy = privacy
+    sandbox = SandboxReach(
+      home: home, entitlements.places(home: home), isChooser: privacy.isChooser)
   }
 
   /// The app's own container, below the root of the tree.
@@ -38,25 +42,14 @@ package struct AppLaunch: Sendable {
   /// Where what it runs may lie, below the root of the tree.
   package var executablePlaces: [String] { [app.path, "Library/Frameworks", "System"] }
 
-  /// The part of the tree that there is for it, before the user has granted anything.
+  /// The part of the tree that there is for it, before the user has granted or allowed anything.
   package var places: [ScopePlace] {
     let own: Reach = entitlements.runsWhatItWrites ? [.read, .write, .execute] : [.read, .write]
     var places = executablePlaces.map { ScopePlace($0, [.read, .execute]) }
     places.append(ScopePlace(container(app.identifier, .data), own))
     places += app.groups.map { ScopePlace(container($0, .group), own) }
     places += app.clouds.map { ScopePlace(container($0, .cloud), own) }
-    for directory in entitlements.directories {
-      places.append(
-        ScopePlace("Users/\(home)/\(directory.name)", directory.isWritable ? [.read, .write] : .read))
-    }
-    for exception in entitlements.exceptions {
-      let names = (exception.isInHome ? ["Users", home] : []) + exception.path
-      places.append(
-        ScopePlace(
-          names.map { Array($0.utf8) }, exception.isWritable ? [.read, .write] : .read,
-          isSubtree: exception.isSubtree))
-    }
-    return places
+    return places + sandbox.permanent
   }
 
   /// Where a place of the app is, below the root of the tree; all of them were made before it was started.

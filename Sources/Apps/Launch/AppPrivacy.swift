@@ -16,8 +16,8 @@ package struct AppPrivacy: Equatable, Sendable {
   /// Whether the media library is the whole Music folder: the store decides that for all apps.
   package var hasAllMusic = false
 
-  package init() {
-    texts = [:]
+  package init(texts: [PrivacyService: String] = [:]) {
+    self.texts = texts
     chosenFiles = .unsaid
     isOlderThanTexts = false
   }
@@ -38,9 +38,17 @@ package struct AppPrivacy: Equatable, Sendable {
   /// More of a text is not kept.
   private static let longestText = 1000
 
-  /// Whether it can ask at all: for folders and volumes, only if its users choose files for it.
+  /// Whether its users choose files for it.
+  package var isChooser: Bool { chosenFiles != .unsaid }
+
+  /// Whether it has said why it asks for a service, has no need to, or is too old to have been told to.
   package func mayAsk(for service: PrivacyService) -> Bool {
-    !service.isForChoosers || chosenFiles != .unsaid
+    texts[service] != nil || !service.requiresUsageText || isOlderThanTexts
+  }
+
+  /// Whether it has not said why it asks, and may ask all the same because of its age.
+  package func asksWithoutText(for service: PrivacyService) -> Bool {
+    texts[service] == nil && service.requiresUsageText && isOlderThanTexts
   }
 
   /// Whether it may change what is chosen for it.
@@ -62,24 +70,15 @@ package struct AppPrivacy: Equatable, Sendable {
 }
 
 extension AppLaunch {
-  /// The services for which it may ask: those whose place it has not got by an entitlement.
-  package var services: [PrivacyService] {
-    let own = places.filter(\.isSubtree)
-    return PrivacyService.allCases.filter { service in
-      let place = place(without: service).path
-      return privacy.mayAsk(for: service)
-        && !own.contains {
-          place.starts(with: $0.path) && (service.isAboutFiles || $0.reach.contains(.write))
-        }
-    }
-  }
+  /// The services for which it may ask.
+  package var services: [PrivacyService] { sandbox.services }
 
   /// What it has of a service without its user's consent.
-  package func place(without service: PrivacyService) -> ScopePlace { service.withoutConsent(home: home) }
+  package func places(without service: PrivacyService) -> [ScopePlace] { sandbox.places(without: service) }
 
   /// What it has of a service with its user's consent.
   package func places(with service: PrivacyService) -> [ScopePlace] {
-    service.withConsent(
-      home: home, writesChosenFiles: privacy.writesChosenFiles, allMusic: privacy.hasAllMusic)
+    sandbox.places(
+      with: service, writesChosenFiles: privacy.writesChosenFiles, allMusic: privacy.hasAllMusic)
   }
 }

@@ -14,6 +14,8 @@ struct SignedBundle {
   private let directory: CodeDirectory
   /// Relative to the prefix; nil where Info.plist is not what was signed, so that nobody knows.
   private let executable: String?
+  /// Whether it is of a phone's shape, or says that it is for phones.
+  private let isForPhones: Bool
 
   /// `CodeResources`.
   let resources: [UInt8]
@@ -72,16 +74,17 @@ struct SignedBundle {
     } else if directory.digests[.entitlements] != nil {
       throw Finding(.entitlementsAltered)
     }
-    executable = Self.executable(in: base, prefix, directory)
+    let info = Self.info(in: base, directory)
+    executable = info?.executable.map { prefix.isEmpty ? $0 : "MacOS/\($0)" }
+    isForPhones = prefix.isEmpty || info?.list["LSRequiresIPhoneOS"]?.boolean == true
   }
 
-  /// The main executable's path, by the Info.plist that was signed.
-  private static func executable(in base: FD, _ prefix: String, _ directory: CodeDirectory) -> String? {
+  /// The Info.plist, if it is the one that was signed.
+  private static func info(in base: FD, _ directory: CodeDirectory) -> BundleInfo? {
     guard let bytes = try? CodeBundle.file("Info.plist", in: base, .badInfoPlist, sparingTime: true),
-      let digest = try? Digest.sha256(of: bytes), digest == directory.digests[.infoPlist],
-      let name = try? BundleInfo(reading: bytes).executable
+      let digest = try? Digest.sha256(of: bytes), digest == directory.digests[.infoPlist]
     else { return nil }
-    return prefix.isEmpty ? name : "MacOS/\(name)"
+    return try? BundleInfo(reading: bytes)
   }
 
   /// Whether the signature itself says what a path must be.
@@ -91,7 +94,10 @@ struct SignedBundle {
   }
 
   /// Whether the signature has the entitlement of sandboxed apps; also if nobody can tell.
+  ///
+  /// An app for phones always is, whatever its entitlements say, as the system sees to it there.
   var isSandboxed: Bool {
+    if isForPhones { return true }
     guard let bytes = parts.first(where: { $0.name == SealLayout.codeEntitlements })?.bytes else {
       return false
     }

@@ -94,8 +94,8 @@ typedef enum insula_consent {
 
 // What was decided about a service: "media-library", "photos", "photos-add", "contacts", "calendars",
 // "reminders", and for apps whose users choose files for them "desktop", "documents", "downloads",
-// "removable-volumes" and "network-volumes". -1 with EINVAL: the app can't ask for it, or has it already by
-// its signature.
+// "removable-volumes" and "network-volumes"; for apps whose entitlements reach their places those too, and
+// "app-data". -1 with EINVAL: the app can't ask for it.
 int insula_consent_status(insula *app, const char *service);
 
 // Asks the user, if nothing was decided yet, and waits for the answer, which it returns. -1 with EPERM:

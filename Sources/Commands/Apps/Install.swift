@@ -33,6 +33,10 @@ struct InstallCommand: Command {
       An installed app is read-only: nobody, not even root, can change it through the mount until it is
       updated or uninstalled.
       """,
+      """
+      An app whose signature opens X11 to it (org.insula.desktop.x11) can read and type into all windows of
+      the display while it runs; a note says so.
+      """,
       Context.bundleForms,
     ],
     examples: [
@@ -64,7 +68,9 @@ struct InstallCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let domain = try place ?? choice.forNewApp(access)
     let app = try context.withBundle(source) { (directory, name) in
-      try access.install(directory, named: name, for: domain)
+      let app = try access.install(directory, named: name, for: domain)
+      context.console.warn(aboutAccessOf: app, in: directory, named: name)
+      return app
     }
     DesktopEntries.refresh(access, context)
     if json {

@@ -133,6 +133,7 @@ struct UpdateCommand: Command {
         : try access.updated(directory, named: name, for: domain, allowingDowngrade: allowsDowngrade)
       DesktopEntries.refresh(access, context)
       tell(outcome, domain, access)
+      context.console.warn(aboutAccessOf: outcome.app, in: directory, named: name)
       return .ok
     }
   }
@@ -200,6 +201,16 @@ struct UpdateCommand: Command {
     } catch let finding as Bundles.Finding {
       throw CommandFailure(
         .found(BundleProblem(finding.kind)), "\(name) was refused: \(finding.message)".sanitized)
+    }
+  }
+}
+
+extension UpdateOutcome {
+  /// The new version.
+  fileprivate var app: InstalledApp {
+    switch self {
+    case .updated(_, let now, _): now
+    case .waits(let waiting): waiting.app
     }
   }
 }

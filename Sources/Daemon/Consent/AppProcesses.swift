@@ -20,14 +20,30 @@ enum AppProcesses {
     try descriptor.fd.send(signal: SIGKILL)
   }
 
+  /// Ends all processes of the app that a process has started, and of whatever else it has started in
+  /// namespaces of their own, by the first one of each namespace.
+  static func endAll(startedBy starter: Int32, for user: UInt32) throws(Errno) {
+    var found = false
+    for process in ProcessTable().descendants(of: starter).map(\.pid) where isFirst(process) {
+      guard let descriptor = try? ProcessID.open(process) else { continue }
+      // The number and the descriptor mean the same process if it is still what was looked for.
+      guard isFirst(process), ProcessID.maySignal(user, process) else { continue }
+      try descriptor.fd.send(signal: SIGKILL)
+      found = true
+    }
+    guard found else { throw .ESRCH }
+  }
+
+  private static func parent(of process: Int32) -> Int32? {
+    ProcessID.field("PPid", of: "\(process)").flatMap { Int32($0) }.flatMap { $0 > 0 ? $0 : nil }
+  }
+
   /// The first process of the namespace in which one is; nil if that is ours.
   private static func first(above process: Int32) -> Int32? {
     var process = process
     for _ in 0..<most {
       if isFirst(process) { return process }
-      guard let parent = ProcessID.field("PPid", of: "\(process)").flatMap({ Int32($0) }), parent > 0 else {
-        return nil
-      }
+      guard let parent = parent(of: process) else { return nil }
       // It may have been adopted by one outside.
       guard depth(parent) == depth(process) || isFirst(parent) else { return nil }
       process = parent

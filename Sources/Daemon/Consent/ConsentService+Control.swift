@@ -196,27 +196,26 @@ extension ConsentService {
   func request(_ service: PrivacyService, _ running: RunningView) -> AppAnswer {
     let launch = running.launch
     guard launch.services.contains(service) else {
-      let reason =
-        launch.privacy.mayAsk(for: service)
-        ? "the app may \(service.use) by its signature already"
-        : "the app's signature does not let it ask to \(service.use)"
-      return .reply(.failure(ControlFailure(reason, .EINVAL)))
-    }
-    let status = answers.status(launch.app, running.user, service)
-    guard status.state == .notDetermined else { return .reply(.consents([status])) }
-    guard mayAsk(launch, service) else {
-      let key = service.usageKeys.first ?? ""
       return .reply(
-        .failure(
-          ControlFailure(
-            "Info.plist has no \(key), which must say why the app wants to \(service.use)", .EINVAL)))
+        .failure(ControlFailure("the app's signature does not let it ask to \(service.use)", .EINVAL)))
     }
+    guard mayAsk(launch, running.user, service) else { return ended(running, for: service) }
+    let status = answers.status(launch.app, running.user, service)
+    if status.state == .denied, launch.privacy.asksWithoutText(for: service) {
+      return ended(running, for: service)
+    }
+    guard status.state == .notDetermined else { return .reply(.consents([status])) }
     let call = PromptCall()
-    switch wait(for: service, in: running, { .call(PromptWaiter.WeakCall(call: call)) }) {
+    switch wait(for: service, in: running, { .call(PromptWaiter.WeakCall(call: call, running: running)) }) {
     case .waits: return .waits { call.answer }
     case .nobodyAsks: return .reply(.failure(ControlFailure(Self.nobodyAsks, .EPERM)))
     case .isQuiet: return .reply(.failure(ControlFailure(Self.isQuiet, .EAGAIN)))
     }
+  }
+
+  /// Ends an app at a call of its, which is never answered then.
+  private func ended(_ running: RunningView, for service: PrivacyService) -> AppAnswer {
+    end(running, for: service).map { .reply(.failure($0)) } ?? .waits { nil }
   }
 
   private static let isQuiet = "the last question was closed without an answer just now; ask again later"
@@ -230,7 +229,7 @@ extension ConsentService {
     let key = PromptKey(app, of: running.user, .panel(view: running.number))
     let call = PromptCall()
     let addition = prompts.add(key, of: running.number, AgentApp(app), .panel(panel.sanitized)) {
-      .call(PromptWaiter.WeakCall(call: call))
+      .call(PromptWaiter.WeakCall(call: call, running: running))
     }
     switch addition {
     case .waits:

@@ -70,22 +70,37 @@ package final class ConsentService: ConsentKeeper {
 
   private static let agentsPatienceMilliseconds = 10_000
 
-  /// What of what is private an app may use.
+  /// The services that an app may use.
   func authorized(_ launch: AppLaunch, for user: UInt32) -> Set<PrivacyService> {
-    Set(launch.services.filter { answers.state(launch.app, user, $0) == .authorized })
+    Set(launch.services.filter { isAuthorized(launch, user, $0) })
+  }
+
+  /// Whether an app may use a service: its user allows that, and the app has said why it wants to.
+  func isAuthorized(_ launch: AppLaunch, _ user: UInt32, _ service: PrivacyService) -> Bool {
+    launch.services.contains(service) && mayAsk(launch, user, service)
+      && answers.state(launch.app, user, service) == .authorized
+  }
+
+  /// Whether an app has said why it asks, or is too old to have been told to.
+  ///
+  /// What it has said of all of something counts for a part of it, once all of it is allowed.
+  func mayAsk(_ launch: AppLaunch, _ user: UInt32, _ service: PrivacyService) -> Bool {
+    if launch.privacy.mayAsk(for: service) { return true }
+    guard let whole = service.whole else { return false }
+    return launch.privacy.mayAsk(for: whole) && answers.state(launch.app, user, whole) == .authorized
   }
 
   /// What an app that is about to run has of what is private, where it may use that.
   func places(of launch: AppLaunch, with authorized: Set<PrivacyService>) -> [ScopePlace] {
     launch.services.filter(\.isAboutFiles).flatMap { service in
-      authorized.contains(service) ? launch.places(with: service) : [launch.place(without: service)]
+      authorized.contains(service) ? launch.places(with: service) : launch.places(without: service)
     }
   }
 
   /// Makes those private places for which an app may ask, and which its user's home lacks.
   func makePlaces(for launch: AppLaunch, of user: UInt32, _ group: UInt32) {
-    for service in launch.services where service.isInHome && service.isAboutFiles {
-      let place = launch.place(without: service)
+    let services = launch.services.filter { $0.isInHome && $0.isAboutFiles }
+    for place in services.flatMap(launch.places(without:)) {
       do throws(Errno) {
         try volume.makePrivatePlace(at: place.path, uid: user, gid: group)
       } catch {
@@ -145,23 +160,30 @@ package final class ConsentService: ConsentKeeper {
   package func asks(_ access: PrivateAccess) -> Bool {
     guard let running = views.one(ofView: access.view),
       let service = running.launch.services.first(where: {
-        $0.isAboutFiles && running.launch.place(without: $0).path == access.place
+        running.launch.places(without: $0).contains { isOnePath($0.path, access.place) }
       })
     else { return false }
+    guard mayAsk(running.launch, access.user, service) else {
+      // It is never answered: the app is to come no further.
+      guard let request = access.keep() else { return false }
+      end(running, at: request, for: service)
+      return true
+    }
     switch answers.state(running.launch.app, access.user, service) {
-    case .restricted, .denied: return false
+    case .restricted: return false
+    case .denied:
+      // It has not learnt to live with a refusal, however often it is started.
+      guard running.launch.privacy.asksWithoutText(for: service), let request = access.keep() else {
+        return false
+      }
+      end(running, at: request, for: service)
+      return true
     case .authorized:
       // Somebody has just said so.
       guard let request = access.keep() else { return false }
       request.serveAgain()
       return true
     case .notDetermined: break
-    }
-    if !mayAsk(running.launch, service) {
-      // It is never answered: the app is to come no further.
-      guard let request = access.keep() else { return false }
-      end(running, at: request, for: service)
-      return true
     }
     return wait(for: service, in: running) {
       access.keep().map { PromptWaiter.request($0, view: access.view) }
@@ -185,18 +207,31 @@ package final class ConsentService: ConsentKeeper {
     return .waits
   }
 
-  /// Whether an app has said why it asks, or is too old to have been told to.
-  func mayAsk(_ launch: AppLaunch, _ service: PrivacyService) -> Bool {
-    launch.privacy.texts[service] != nil || !service.requiresUsageText || launch.privacy.isOlderThanTexts
-  }
-
-  /// Whether an app has not said why it asks, and is asked about all the same because of its age.
-  private func isAskedWithoutText(_ launch: AppLaunch, _ service: PrivacyService) -> Bool {
-    launch.privacy.texts[service] == nil && service.requiresUsageText && launch.privacy.isOlderThanTexts
-  }
-
-  /// Ends an app that asks without a word.
+  /// Ends an app that asks without a word, at an access of its.
   private func end(_ running: RunningView, at request: PostponedRequest, for service: PrivacyService) {
+    noteEnd(of: running, for: service)
+    do throws(Errno) {
+      try AppProcesses.endAll(of: request.caller.pid, for: running.user)
+    } catch {
+      request.refuse(.EPERM)
+      DaemonLog.write("can't end \(running.launch.app.identifier), pid \(running.pid): \(error.message)")
+    }
+  }
+
+  /// The same at a call through its socket, which has no answer then; why not, if that fails.
+  func end(_ running: RunningView, for service: PrivacyService) -> ControlFailure? {
+    noteEnd(of: running, for: service)
+    do throws(Errno) {
+      try AppProcesses.endAll(startedBy: running.pid, for: running.user)
+      return nil
+    } catch {
+      DaemonLog.write("can't end \(running.launch.app.identifier), pid \(running.pid): \(error.message)")
+      return ControlFailure(running.knownEnd.why ?? "the app was ended", .EPERM)
+    }
+  }
+
+  /// Says why an app is about to be ended.
+  private func noteEnd(of running: RunningView, for service: PrivacyService) {
     let app = running.launch.app
     let key = service.usageKeys.first ?? ""
     let sentence =
@@ -207,12 +242,6 @@ package final class ConsentService: ConsentKeeper {
         LogEntry(
           now: .consentMissing, user: running.user, app: app.identifier.text, pid: running.pid,
           detail: "\(service.rawValue): no \(key)"))
-    }
-    do throws(Errno) {
-      try AppProcesses.endAll(of: request.caller.pid, for: running.user)
-    } catch {
-      request.refuse(.EPERM)
-      DaemonLog.write("can't end \(app.identifier), pid \(running.pid): \(error.message)")
     }
   }
 
@@ -259,20 +288,23 @@ package final class ConsentService: ConsentKeeper {
     let chosen = chosen.filter(\.service.isAboutFiles)
     guard !chosen.isEmpty else { return }
     // It waits for what apps read, which may lie on a volume that does not answer.
-    turns.with(user) { volume.change(chosen.compactMap { change($0.app, user, $0.service) }) }
+    turns.with(user) { volume.change(chosen.flatMap { changes($0.app, user, $0.service) }) }
   }
 
-  private func change(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> ViewChange? {
+  /// What becomes of each view of an app: what entitlements open may differ, since a user's own copy of an
+  /// app may run beside everyone's.
+  private func changes(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> [ViewChange] {
     // Also of one whose process has ended, and whose view is still there.
     let running = views.all(of: app.identifier.text, user: user, ended: true)
-    guard let launch = running.first(where: { $0.launch.services.contains(service) })?.launch else {
-      return nil
+    return running.compactMap { running in
+      let launch = running.launch
+      guard launch.services.contains(service) else { return nil }
+      let (with, without) = (launch.places(with: service), launch.places(without: service))
+      let isAllowed = isAuthorized(launch, user, service)
+      return ViewChange(
+        ofView: running.view.number, admitting: isAllowed ? with : without,
+        withdrawing: isAllowed ? without : with)
     }
-    let (with, without) = (launch.places(with: service), [launch.place(without: service)])
-    let isAllowed = answers.state(app, user, service) == .authorized
-    return ViewChange(
-      ofViewsOf: app.identifier, user: user, admitting: isAllowed ? with : without,
-      withdrawing: isAllowed ? without : with)
   }
 
   /// Lets those go on who have waited for a decision.
@@ -283,7 +315,13 @@ package final class ConsentService: ConsentKeeper {
       switch waiter {
       case .request(let request, let view):
         if state == .authorized { request.serveAgain() } else { refuse(request, through: view, for: service) }
-      case .call(let weak): weak.call?.give(.consents([status]))
+      case .call(let weak):
+        if state == .denied, let running = weak.running, running.launch.privacy.asksWithoutText(for: service)
+        {
+          if let failure = end(running, for: service) { weak.call?.give(.failure(failure)) }
+        } else {
+          weak.call?.give(.consents([status]))
+        }
       }
     }
     poke()
@@ -291,7 +329,7 @@ package final class ConsentService: ConsentKeeper {
 
   /// A person has said no: an app from before the keys of Info.plist has not learnt to live with that.
   private func refuse(_ request: PostponedRequest, through view: UInt32, for service: PrivacyService) {
-    guard let running = views.one(ofView: view), isAskedWithoutText(running.launch, service) else {
+    guard let running = views.one(ofView: view), running.launch.privacy.asksWithoutText(for: service) else {
       return request.refuse(.EPERM)
     }
     end(running, at: request, for: service)
@@ -307,6 +345,11 @@ package final class ConsentService: ConsentKeeper {
     }
     if !prompts.isEmpty { poke() }
   }
+}
+
+/// Whether two paths are one in a store where case makes no difference.
+private func isOnePath(_ one: [[UInt8]], _ other: [[UInt8]]) -> Bool {
+  one.count == other.count && zip(one, other).allSatisfy { areOneName($0, $1) }
 }
 
 extension AgentApp {

@@ -49,7 +49,11 @@ enum PromptWaiter: Sendable {
   case request(PostponedRequest, view: UInt32)
   case call(WeakCall)
 
-  struct WeakCall: Sendable { private(set) weak var call: PromptCall? }
+  struct WeakCall: Sendable {
+    private(set) weak var call: PromptCall?
+    /// The app that calls.
+    private(set) weak var running: RunningView?
+  }
 
   var isGone: Bool {
     switch self {

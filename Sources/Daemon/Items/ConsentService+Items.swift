@@ -37,8 +37,7 @@ extension ConsentService {
     let judged = { @Sendable [self] in
       has(service, running) ? act() : .reply(.failure(refusal(service, running)))
     }
-    // It may have all of it by its signature already.
-    guard running.launch.services.contains(service), !has(service, running) else { return judged() }
+    if has(service, running) { return judged() }
     switch request(service, running) {
     case .reply(.consents): return .reply(.failure(refusal(service, running)))
     case .reply(let other): return .reply(other)
@@ -57,11 +56,7 @@ extension ConsentService {
 
   /// Whether an app may now have what a service is about.
   func has(_ service: PrivacyService, _ running: RunningView) -> Bool {
-    let launch = running.launch
-    if launch.services.contains(service) {
-      return answers.state(launch.app, running.user, service) == .authorized
-    }
-    return launch.privacy.mayAsk(for: service)
+    isAuthorized(running.launch, running.user, service)
   }
 
   func refusal(_ service: PrivacyService, _ running: RunningView) -> ControlFailure {

@@ -12,6 +12,8 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   case desktop, documents, downloads
   case removableVolumes = "removable-volumes"
   case networkVolumes = "network-volumes"
+  /// The documents that other apps have in their containers.
+  case appData = "app-data"
 
   /// What a person calls it.
   package var title: String {
@@ -26,6 +28,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
     case .downloads: "files in your Downloads folder"
     case .removableVolumes: "files on removable volumes"
     case .networkVolumes: "files on network volumes"
+    case .appData: "documents of other apps"
     }
   }
 
@@ -46,6 +49,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
     case .downloads: ["NSDownloadsFolderUsageDescription"]
     case .removableVolumes: ["NSRemovableVolumesUsageDescription"]
     case .networkVolumes: ["NSNetworkVolumesUsageDescription"]
+    case .appData: []
     }
   }
 
@@ -55,14 +59,22 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   package var requiresUsageText: Bool {
     switch self {
     case .mediaLibrary, .photos, .photosAdd, .contacts, .calendars, .reminders: true
-    case .desktop, .documents, .downloads, .removableVolumes, .networkVolumes: false
+    case .desktop, .documents, .downloads, .removableVolumes, .networkVolumes, .appData: false
     }
   }
 
-  /// Whether only apps may ask whose users choose files for them.
-  package var isForChoosers: Bool { !requiresUsageText }
+  /// Whether it is about files that a person could choose for an app.
+  package var isForChoosers: Bool { !requiresUsageText && self != .appData }
 
-  /// The directory at which an app is asked about: its name is there for everyone, and nothing else of it.
+  /// Whether an app may ask for it whatever its sandbox allows, as far as the signature says that its user
+  /// chooses files for it.
+  ///
+  /// For any other service, only an app may ask whose sandbox reaches one of its places.
+  package func mayBeAskedFor(byChooser isChooser: Bool) -> Bool {
+    self != .appData && (isChooser || !isForChoosers)
+  }
+
+  /// The directory that takes consent: its name is there for everyone who may ask, and nothing else of it.
   package func place(home: String) -> String { isInHome ? "Users/\(home)/\(folder)" : folder }
 
   /// The same below the home, where it is in the home.
@@ -78,6 +90,35 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
     case .downloads: "Downloads"
     case .removableVolumes: "Volumes"
     case .networkVolumes: "Network"
+    case .appData: ContainerLayout.directory(of: .data)
+    }
+  }
+
+  /// More directories that take the same consent, in a view whose sandbox reaches them.
+  private var otherFolders: [String] {
+    switch self {
+    case .mediaLibrary: ["Movies"]
+    case .appData: [ContainerLayout.directory(of: .group), ContainerLayout.directory(of: .cloud)]
+    default: []
+    }
+  }
+
+  /// All directories that take consent, the one of ``place(home:)`` first.
+  package func places(home: String) -> [[[UInt8]]] {
+    guard isAboutFiles else { return [] }
+    return ([place(home: home)] + otherFolders.map { "Users/\(home)/\($0)" }).map {
+      ScopePlace($0, .nothing).path
+    }
+  }
+
+  /// What in its places consent opens to a sandbox that reaches it; patterns stand for names.
+  ///
+  /// Of another app, only its documents: the rest is the app's own, and groups have no documents.
+  package func consented(home: String) -> [[[UInt8]]] {
+    guard self == .appData else { return places(home: home) }
+    let any = ScopePlace.pattern("")
+    return zip(places(home: home), [["Data", "Documents"], [], ["Documents"]]).compactMap { place, inside in
+      inside.isEmpty ? nil : place + [any] + inside.map { Array($0.utf8) }
     }
   }
 
@@ -110,6 +151,7 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
     switch self {
     case .mediaLibrary, .photosAdd: false
     case .photos, .contacts, .calendars, .reminders: true
+    case .appData: false
     case .desktop, .documents, .downloads, .removableVolumes, .networkVolumes: writesChosenFiles
     }
   }

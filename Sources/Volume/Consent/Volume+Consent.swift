@@ -22,28 +22,26 @@ extension Volume {
   /// or written any more. Not from a request's own thread: it waits for requests, for all of them together.
   package func change(_ changes: [ViewChange]) {
     let withdrawn = grants.moving.withLock { _ in
-      changes.flatMap { change in
-        let views = grants.views(of: GrantHolder(change.identifier, change.user))
-        for view in views { for place in change.admitted { view.granted.admit(place) } }
-        return views.map { (view: $0.granted, places: Set(change.withdrawn)) }
+      changes.compactMap { change -> (view: GrantedFiles, places: Set<ScopePlace>)? in
+        guard let view = grants.view(change.view) else { return nil }
+        for place in change.admitted { view.granted.admit(place) }
+        return (view: view.granted, places: Set(change.withdrawn))
       }
     }
     GrantedFiles.withdraw(withdrawn)
   }
 }
 
-/// Places that come into all views of an app of a user's, and others that leave them.
+/// Places that come into the view of an app, and others that leave it.
 package struct ViewChange {
-  fileprivate let identifier: AppIdentifier
-  fileprivate let user: UInt32
+  fileprivate let view: UInt32
   fileprivate let admitted: [ScopePlace]
   fileprivate let withdrawn: [ScopePlace]
 
   package init(
-    ofViewsOf identifier: AppIdentifier, user: UInt32, admitting admitted: [ScopePlace],
-    withdrawing withdrawn: [ScopePlace]
+    ofView view: UInt32, admitting admitted: [ScopePlace], withdrawing withdrawn: [ScopePlace]
   ) {
-    (self.identifier, self.user) = (identifier, user)
+    self.view = view
     (self.admitted, self.withdrawn) = (admitted, withdrawn)
   }
 }

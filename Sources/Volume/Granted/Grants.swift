@@ -253,6 +253,9 @@ final class Grants: Sendable {
     state.withLock { state in state.views.values.filter { $0.holder == holder }.map(\.view) }
   }
 
+  /// The view of an app by its number.
+  func view(_ number: UInt32) -> PeerView? { state.withLock { $0.views[number]?.view } }
+
   func holder(ofView number: UInt32) -> GrantHolder? { state.withLock { $0.views[number]?.holder } }
 
   // MARK: Those who keep them

@@ -26,19 +26,21 @@ struct RefusalNote: Equatable {
   /// Takes what was left with this thread; 0 if there is nothing.
   static func take() -> UInt64 { clx_take_refusal() }
 
-  // One byte for each, plus one: 0 stands for nothing.
+  // The value of each, plus one: 0 stands for nothing.
 
   var number: UInt64 {
-    func byte(_ value: UInt8?) -> UInt64 { value.map { UInt64($0) + 1 } ?? 0 }
-    return byte(denial.rawValue) | byte(zone?.rawValue) << 16 | byte(reach?.rawValue) << 32
+    func part(_ value: UInt16?) -> UInt64 { value.map { UInt64($0) + 1 } ?? 0 }
+    return part(UInt16(denial.rawValue)) | part(zone.map { UInt16($0.rawValue) }) << 16
+      | part(reach?.rawValue) << 32
   }
 
   init?(_ number: UInt64) {
-    func value(_ shift: UInt64) -> UInt8? {
+    func value(_ shift: UInt64) -> UInt16? {
       let part = UInt16(truncatingIfNeeded: number >> shift)
-      return part == 0 ? nil : UInt8(truncatingIfNeeded: part - 1)
+      return part == 0 ? nil : part - 1
     }
-    guard let denial = value(0).flatMap(Denial.init(rawValue:)) else { return nil }
-    self.init(denial, value(16).flatMap(Zone.init(rawValue:)), value(32).map(Reach.init(rawValue:)))
+    func byte(_ shift: UInt64) -> UInt8? { value(shift).flatMap { UInt8(exactly: $0) } }
+    guard let denial = byte(0).flatMap(Denial.init(rawValue:)) else { return nil }
+    self.init(denial, byte(16).flatMap(Zone.init(rawValue:)), value(32).map(Reach.init(rawValue:)))
   }
 }

@@ -40,7 +40,16 @@ struct ConsentServiceTests {
     grants = try GrantService(store, volume, registry: source)
     consents = ConsentService(
       store, volume, views, grants, isReadOnly: false, log: { _ in }, registry: source)
-    launch = AppLaunch(app, home: "anna", AppEntitlements(), executable: "Player")
+    launch = Self.launch(of: app)
+  }
+
+  /// Of an app that has said why it asks.
+  private static func launch(
+    of app: InstalledApp, _ entitlements: AppEntitlements = AppEntitlements()
+  ) -> AppLaunch {
+    let texts = Dictionary(uniqueKeysWithValues: PrivacyService.allCases.map { ($0, "Shows it.") })
+    return AppLaunch(
+      app, home: "anna", entitlements, executable: "Player", privacy: AppPrivacy(texts: texts))
   }
 
   private func decide(_ decision: ConsentDecision, _ services: [PrivacyService]) throws {
@@ -99,7 +108,7 @@ struct ConsentServiceTests {
     try decide(.allow, [.photos])
     var app = launch.app
     app.team = "TEAM2"
-    let other = AppLaunch(app, home: "anna", AppEntitlements(), executable: "Player")
+    let other = Self.launch(of: app)
     #expect(consents.authorized(launch, for: Self.user) == [.photos, .photosAdd])
     #expect(consents.authorized(other, for: Self.user) == [])
   }

@@ -249,6 +249,9 @@ struct BackupViewTests {
   @Test func appsDoNotMarkWhatTheyAreEntitledTo() throws {
     let fixture = try RunFixture(
       entitlements: "<key>com.apple.security.files.downloads.read-write</key><true/>")
+    #expect(
+      try fixture.shell("\"$INSULA\" consent allow $APP downloads --store \"$POINT\" > /dev/null").status == 0
+    )
     let result = try fixture.inside(
       """
       d=${HOME%/Library/Containers/*}/Downloads; touch $d/f && echo made

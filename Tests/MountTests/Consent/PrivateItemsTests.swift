@@ -9,7 +9,8 @@ internal import Testing
 
 // What an app may try that wants to be told more than its user has allowed:
 //
-// - it has asked nobody, was denied, is restricted, or has no words for a person: `consentIsRequired`
+// - it has asked nobody, was denied, or is restricted: `consentIsRequired`
+// - it has no words for a person: `UsageKeyTests`
 // - it asks for two things at once, or ends in the middle: `appsMayAskForManyThings`
 // - it wants another kind, another home, or the files themselves: `onlyWhatWasAskedForIsTold`
 // - it is told after its user has taken consent back: `revocationCountsWhileItIsRead`
@@ -83,7 +84,6 @@ struct PrivateItemsTests {
       \(script)
       END
       cp '\(client)' "$(insula path \(ConsentFixture.player) documents)/client.py"
-      cp '\(client)' "$(insula path \(ConsentFixture.mute) documents)/client.py"
       """)
     try #require(made.status == 0, "\(made)")
     return fixture
@@ -145,11 +145,6 @@ struct PrivateItemsTests {
         + "\nwait $agentpid; grep -c number $agent")
     #expect(asked.output == "['Song 0', 'Song 1', 'Song 2']\nerrno 1 errno 1\n2\n", "\(asked)")
     #expect(try fixture.state(of: "contacts") == "denied")
-    // Nobody can be asked who has not been told why.
-    let mute = try fixture.shell(
-      "agent allow\n" + python("print(told(\"songs\"))", app: ConsentFixture.mute)
-        + "\nkill $agentpid")
-    #expect(mute.output == "errno 22\n", "\(mute)")
   }
 
   @Test func onlyWhatWasAskedForIsTold() throws {

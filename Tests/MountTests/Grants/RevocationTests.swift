@@ -56,7 +56,7 @@ struct RevocationTests {
     let given = ScopePlace("Users/Shared/a", [.read, .write, .revocable])
     func change(_ new: ScopePlace, _ old: ScopePlace) {
       fixture.volume.change([
-        ViewChange(ofViewsOf: fixture.app, user: 0, admitting: [new], withdrawing: [old])
+        ViewChange(ofView: fixture.mounts.views[1].number, admitting: [new], withdrawing: [old])
       ])
     }
     change(asking, given)

@@ -82,6 +82,26 @@ struct DirectStartTests {
     #expect(try fixture.shell(way.replacingOccurrences(of: "Seven", with: "Nine")).output == "126\n")
   }
 
+  /// An app of a phone's shape is sandboxed, whatever its entitlements say; at its update, too.
+  @Test(arguments: [false, true])
+  func appsForPhonesStartInTheirViewsAlone(rootless: Bool) throws {
+    let fixture = try RunFixture(rootless: rootless)
+    let no = "<key>com.apple.security.app-sandbox</key><false/>"
+    for (name, entitlements) in [("Flat", nil), ("Flatter", no)] as [(String, String?)] {
+      try fixture.install(name, entitlements: entitlements, options: ["--flat"])
+      let direct = try fixture.shell("\"$POINT/Applications/\(name).app/\(name)\" 2> /dev/null; echo $?")
+      #expect(direct.output == "126\n", "\(direct)")
+      let inside = try fixture.shell("insula run org.example.\(name.lowercased())")
+      #expect(inside.status == 0 && inside.output.contains("/Data"), "\(inside)")
+    }
+    // So is one that says that it requires a phone.
+    let requires = "<key>LSRequiresIPhoneOS</key><true/>"
+    try fixture.install("Phone", info: requires, executable: try program(in: fixture.mounted.temporary))
+    let direct = try fixture.shell(
+      "\"$POINT/Applications/Phone.app/Contents/MacOS/Phone\" 2> /dev/null; echo $?")
+    #expect(direct.output == "126\n", "\(direct)")
+  }
+
   @Test func storeMayLetThemStart() throws {
     let fixture = try RunFixture(entitlements: Self.sandboxed, initOptions: ["--allow-direct-start"])
     let seven = try program(in: fixture.mounted.temporary)

@@ -260,6 +260,9 @@ struct RunIsolationTests {
       """
       umask 022; cd $POINT/Users/\(fixture.user.name); echo down > Downloads/file; \
       mkdir Documents/shared; echo one > Documents/one
+      for service in downloads media-library documents; do
+        "$INSULA" consent allow $APP $service --store "$POINT" > /dev/null || exit
+      done
       echo two > Documents/two; echo pic > Pictures/file; echo shared > ../Shared/file
       """)
     #expect(prepared.status == 0, "\(prepared.errors)")
@@ -267,7 +270,8 @@ struct RunIsolationTests {
     for (line, succeeds) in [
       ("cat \(home)/Downloads/file", true), ("touch \(home)/Downloads/new", false),
       ("rm \(home)/Downloads/file", false),
-      ("touch \(home)/Music/new", true), ("ls \(home)/Pictures", false), ("ls \(home)/Desktop", false),
+      // It does not say why it wants that.
+      ("touch \(home)/Music/new", false), ("ls \(home)/Pictures", false), ("ls \(home)/Desktop", false),
       ("echo more > \(home)/Documents/shared/new", true), ("echo more >> \(home)/Documents/one", true),
       ("cat \(home)/Documents/two", false), ("cat \(home)/../Shared/file", true),
       ("touch \(home)/../Shared/new", false),
