@@ -18,8 +18,8 @@ package enum LockRank: UInt8, Sendable {
   case readOnlyRegion, seal
   /// What is granted, by its names.
   case grants
-  /// Who waits for locks of files; the table of locked objects; the locks of one.
-  case lockWaits, lockedObjects, objectLocks
+  /// The table of locked objects; the locks of one; who waits for locks of files.
+  case lockedObjects, objectLocks, lockWaits
   /// Which file the kernel reads and writes by itself; it is registered under this.
   case backings
   /// The nodes of a view, the view's scope, and what is noted about both for all views.

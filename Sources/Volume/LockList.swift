@@ -35,6 +35,10 @@ struct LockList {
   /// Who has locks through which open files, and how many: a close looks at no others.
   private var handles: [HandleOfView: [LockHolder: Int]] = [:]
 
+  /// Who has locks: in which order they came, and how many they have.
+  private var holders: [LockHolder: (arrival: UInt64, count: Int)] = [:]
+  private var arrivals: UInt64 = 0
+
   private struct HandleOfView: Hashable {
     let view: UInt32
     let handle: HandleID
@@ -49,6 +53,34 @@ struct LockList {
   func conflict(with wanted: LockRange, by holder: LockHolder) -> HeldLock? {
     wanted.kind == .none ? nil : byPlace.conflict(with: wanted, by: holder)
   }
+
+  /// How many locks are looked at one by one for one who waits.
+  private static let maxExamined = 64
+
+  /// The holder that stands against `wanted`; of several the one whose first lock came first, as in the
+  /// kernel's list.
+  ///
+  /// Where there are many locks it is any of them, which takes few steps.
+  func blocker(of wanted: LockRange, by holder: LockHolder) -> LockHolder? {
+    guard let first = conflict(with: wanted, by: holder) else { return nil }
+    guard byPlace.count <= Self.maxExamined else { return first.holder }
+    let others = byPlace.all.filter { $0.holder != holder && $0.range.excludes(wanted) }.map(\.holder)
+    return others.min { arrival(of: $0) < arrival(of: $1) } ?? first.holder
+  }
+
+  /// Whether a holder that stood against `wanted` still does; where there are many locks, whether it is the
+  /// first that does.
+  func isBlocked(_ wanted: LockRange, by blocker: LockHolder, _ holder: LockHolder) -> Bool {
+    guard let first = conflict(with: wanted, by: holder) else { return false }
+    if first.holder == blocker { return true }
+    guard byPlace.count <= Self.maxExamined else { return false }
+    return byPlace.all.contains { $0.holder == blocker && $0.range.excludes(wanted) }
+  }
+
+  /// Whether someone has any locks.
+  func has(_ holder: LockHolder) -> Bool { holders[holder] != nil }
+
+  private func arrival(of holder: LockHolder) -> UInt64 { holders[holder]?.arrival ?? .max }
 
   /// What is to go and what is to come.
   struct Change {
@@ -80,6 +112,14 @@ struct LockList {
   }
 
   mutating func make(_ change: Change) {
+    // Whoever has a lock before and after keeps their place.
+    for lock in change.added {
+      if holders[lock.holder] == nil {
+        arrivals += 1
+        holders[lock.holder] = (arrivals, 0)
+      }
+      holders[lock.holder]?.count += 1
+    }
     for lock in change.removed { remove(lock) }
     for lock in change.added {
       byPlace.insert(lock)
@@ -108,6 +148,8 @@ struct LockList {
   private mutating func remove(_ lock: HeldLock) {
     byPlace.remove(lock)
     byHolder.remove(lock)
+    let left = (holders[lock.holder]?.count ?? 1) - 1
+    if left > 0 { holders[lock.holder]?.count = left } else { holders[lock.holder] = nil }
     let key = HandleOfView(view: lock.holder.view, handle: lock.handle)
     guard let count = handles[key]?[lock.holder] else { return }
     handles[key]?[lock.holder] = count > 1 ? count - 1 : nil
@@ -116,6 +158,11 @@ struct LockList {
 }
 
 extension LockRange {
+  /// Whether somebody else's lock of this range stands against a wanted one.
+  func excludes(_ wanted: LockRange) -> Bool {
+    overlaps(wanted) && (kind == .write || wanted.kind == .write)
+  }
+
   func overlaps(_ other: LockRange) -> Bool { first <= other.last && other.first <= last }
 
   /// Whether the two overlap or one begins right after the other ends.

@@ -12,8 +12,11 @@ internal import Synchronization
 //  2. A waiter is granted or interrupted, and whoever claims its reply first decides which. A waiter that was
 //     claimed elsewhere is dropped when it is next come across.
 //  3. Replies are sent after all locks of ours are released.
-//  4. Each object has a lock of its own. Only whoever is going to wait takes one that all share
-//     (``LockWaits``), and inside it those of the objects on the way; never the other way around.
+//  4. Each object has a lock of its own. Only whoever waits takes one that all share (``LockWaits``), inside
+//     that of the object.
+//  5. A waiter is noted to wait for one holder. When the locks of an object change, those whose holder does
+//     not stand against them any more are looked at again, in their order, and may then be told that they
+//     would wait for ever.
 
 /// See the rules above.
 final class LockTable: Sendable {
@@ -22,7 +25,7 @@ final class LockTable: Sendable {
 
   /// Whoever has a lock has the object open, so its number is no other's meanwhile.
   let objects = LockedObjects()
-  private let waits = LockWaits()
+  let waits = LockWaits()
   private let budget: Budget
   private let counted = Atomic<Int>(0)
 
@@ -38,7 +41,10 @@ final class LockTable: Sendable {
 
   /// The lock that stands against `wanted`.
   func conflict(_ object: ObjectNumber, with wanted: LockRange, by holder: LockHolder) -> LockRange? {
-    blocker(object, .posix, wanted, holder)?.range
+    let found = try? objects.with(object) { (locks) throws(Errno) in
+      locks.posix.conflict(with: wanted, by: holder)
+    }
+    return (found ?? nil)?.range
   }
 
   /// Takes, changes or gives back a lock; EAGAIN if it is someone else's and there is no place to wait.
@@ -49,28 +55,32 @@ final class LockTable: Sendable {
     if style == .flock { releaseAll(of: lock.holder, on: object, .flock) }
     if try take(lock, on: object, style) { return .done }
     guard let parking else { throw .EAGAIN }
+    try refuseCircle(lock, on: object, style)
     try budget.take(.waiting, by: lock.payer)
-    let ticket: LockWaits.Ticket
-    do throws(Errno) {
-      ticket = try waits.begin(lock, object, style) { object, range, holder in
-        blocker(object, .posix, range, holder)?.holder
-      }
-    } catch {
-      budget.give(.waiting, by: lock.payer)
-      throw error
-    }
     // Not under a lock: an interrupt that is there already is answered at once, and calls back.
     let reply = parking.park()
-    waits.note(reply, ticket, object, lock.payer)
+    waits.note(reply, of: lock, on: object)
     counted.wrappingAdd(1, ordering: .relaxed)
-    change(object, made: true) { locks in
-      let waiter = ObjectLocks.Waiter(style: style, lock: lock, reply: reply)
-      locks.waiters.append(waiter)
-      // It may have become free since the first look, and the interrupt may have come before the waiter was
-      // in the queue. For all others nothing has changed.
-      return reply.isClaimed || !locks.isInTheWay(of: waiter)
-    }
+    finish(
+      try? objects.with(object, made: true) { (locks) throws(Errno) in
+        queue(ObjectLocks.Waiter(style: style, lock: lock, reply: reply), in: &locks, on: object)
+      })
     return .parked
+  }
+
+  /// Puts a new waiter into the queue, unless it is done.
+  ///
+  /// What it waits for may have become free since the first look, and the interrupt may have come before. For
+  /// all others nothing has changed.
+  private func queue(
+    _ waiter: ObjectLocks.Waiter, in locks: inout ObjectLocks, on object: ObjectNumber
+  ) -> [Resolved] {
+    var waiter = waiter
+    guard let done = resolve(&waiter, &locks, on: object, lostBy: nil) else {
+      locks.waiters.append(waiter)
+      return []
+    }
+    return [done] + (done.givesBack ? resolveWaiters(of: &locks, on: object, lostBy: nil) : [])
   }
 
   /// Gives back what one holder has on an object.
@@ -141,13 +151,19 @@ final class LockTable: Sendable {
 
   // MARK: Inside
 
-  private func blocker(
-    _ object: ObjectNumber, _ style: Style, _ range: LockRange, _ holder: LockHolder
-  ) -> HeldLock? {
-    let found = try? objects.with(object) { (locks) throws(Errno) in
-      locks[style].conflict(with: range, by: holder)
+  /// EDEADLK if whoever is going to wait would wait for ever.
+  ///
+  /// It is looked at again when the waiter is in the queue. Here it costs no place in that, and no budget.
+  private func refuseCircle(
+    _ lock: HeldLock, on object: ObjectNumber, _ style: Style
+  ) throws(Errno) {
+    guard style == .posix else { return }
+    let isCircle = try objects.with(object) { (locks) throws(Errno) in
+      locks.posix.blocker(of: lock.range, by: lock.holder).map {
+        waits.wouldBeCircle(lock.holder, waitingFor: $0)
+      }
     }
-    return found ?? nil
+    if (isCircle ?? nil) == true { throw .EDEADLK }
   }
 
   /// Takes the lock if nothing stands against it.
@@ -224,6 +240,11 @@ final class LockTable: Sendable {
     let resolved = try? objects.with(object, made: made) { (locks) throws(Errno) -> [Resolved] in
       body(&locks) && !locks.waiters.isEmpty ? resolveWaiters(of: &locks, on: object, lostBy: view) : []
     }
+    finish(resolved)
+  }
+
+  /// Answers those who wait no more; not under a lock.
+  private func finish(_ resolved: [Resolved]?) {
     for resolved in resolved ?? [] {
       waitsNoMore(resolved.waiter.reply)
       guard resolved.isClaimed else { continue }
@@ -237,6 +258,8 @@ final class LockTable: Sendable {
     let waiter: ObjectLocks.Waiter
     let isClaimed: Bool
     var error: Errno?
+    /// Whether they may have given back what others wait for.
+    var givesBack = false
   }
 
   /// Gives waiters what has become free, first come first served.
@@ -244,28 +267,69 @@ final class LockTable: Sendable {
     of locks: inout ObjectLocks, on object: ObjectNumber, lostBy view: UInt32?
   ) -> [Resolved] {
     locks.abandoned = 0
-    func isDone(_ waiter: ObjectLocks.Waiter) -> Bool {
-      waiter.reply.isClaimed || view == waiter.lock.holder.view || !locks.isInTheWay(of: waiter)
-    }
-    // Usually nobody has come any nearer.
-    guard let first = locks.waiters.firstIndex(where: isDone) else { return [] }
     var resolved: [Resolved] = []
-    var waiting = Array(locks.waiters[..<first])
-    for waiter in locks.waiters[first...] {
-      if !isDone(waiter) {
-        waiting.append(waiter)
-      } else if !waiter.reply.claim() {
-        resolved.append(Resolved(waiter: waiter, isClaimed: false))
-      } else if view == waiter.lock.holder.view {
-        // Nothing of the file is in the view any more.
-        let refusal = decideUse(.read, within: .nothing).errno
-        resolved.append(Resolved(waiter: waiter, isClaimed: true, error: refusal))
-      } else {
-        let isSet = set(waiter.lock, in: &locks[waiter.style], on: object, waiter.style)
-        resolved.append(Resolved(waiter: waiter, isClaimed: true, error: isSet ? nil : .ENOLCK))
+    // A waiter that gets a lock for reading may give back one for writing, which concerns others before it.
+    while let first = unblockWaiters(of: &locks, lostBy: view) {
+      var givesBack = false
+      var waiting = Array(locks.waiters[..<first])
+      for var waiter in locks.waiters[first...] {
+        if waiter.blocker == nil, let done = resolve(&waiter, &locks, on: object, lostBy: view) {
+          givesBack = givesBack || done.givesBack
+          resolved.append(done)
+        } else {
+          waiting.append(waiter)
+        }
+      }
+      locks.waiters = waiting
+      if !givesBack { break }
+    }
+    return resolved
+  }
+
+  /// Finds those who are to be looked at, and gives the place of the first: those who are new, who have an
+  /// answer, or for whom the holder that they wait for stands in the way no more.
+  ///
+  /// All of them wait for nobody before one of them is looked at.
+  private func unblockWaiters(of locks: inout ObjectLocks, lostBy view: UInt32?) -> Int? {
+    var first: Int?
+    for index in locks.waiters.indices {
+      let waiter = locks.waiters[index]
+      if waiter.blocker != nil {
+        let isDone = waiter.reply.isClaimed || view == waiter.lock.holder.view
+        if !isDone, locks.isStillBlocked(waiter) { continue }
+        if waiter.style == .posix { waits.unblock(waiter.reply) }
+        locks.waiters[index].blocker = nil
+      }
+      first = first ?? index
+    }
+    return first
+  }
+
+  /// Looks at one who waits for nobody yet; nil if they wait now.
+  private func resolve(
+    _ waiter: inout ObjectLocks.Waiter, _ locks: inout ObjectLocks, on object: ObjectNumber,
+    lostBy view: UInt32?
+  ) -> Resolved? {
+    let isLost = view == waiter.lock.holder.view
+    var isCircle = false
+    if !waiter.reply.isClaimed, !isLost, let blocker = locks.blocker(of: waiter) {
+      isCircle = waiter.style == .posix && !waits.block(waiter.reply, on: blocker)
+      if !isCircle {
+        waiter.blocker = blocker
+        return nil
       }
     }
-    locks.waiters = waiting
-    return resolved
+    guard waiter.reply.claim() else { return Resolved(waiter: waiter, isClaimed: false) }
+    if isCircle { return Resolved(waiter: waiter, isClaimed: true, error: .EDEADLK) }
+    if isLost {
+      // Nothing of the file is in the view any more.
+      let refusal = decideUse(.read, within: .nothing).errno
+      return Resolved(waiter: waiter, isClaimed: true, error: refusal)
+    }
+    let isForReading = waiter.lock.range.kind == .read
+    let hadLocks = isForReading && locks[waiter.style].has(waiter.lock.holder)
+    let isSet = set(waiter.lock, in: &locks[waiter.style], on: object, waiter.style)
+    return Resolved(
+      waiter: waiter, isClaimed: true, error: isSet ? nil : .ENOLCK, givesBack: isSet && hadLocks)
   }
 }

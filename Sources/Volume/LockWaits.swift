@@ -5,92 +5,91 @@ internal import Fuse
 internal import LinuxIO
 internal import Synchronization
 
-/// Who waits for a lock, to find circles of those who wait for each other.
+/// Who waits for whose lock, to find circles of those who wait for each other.
 ///
-/// Only those who wait come here. An entry may outlive the waiting by a moment: then nothing stands against
-/// what was waited for.
+/// As in the kernel (`posix_locks_deadlock` in fs/locks.c), each waiter is noted to wait for one holder,
+/// although several may stand against it. That finds every circle, because a waiter is looked at again when
+/// the holder that it is noted for does not stand against it any more: then it is granted, or noted for
+/// another holder, or told that it would wait for ever.
+///
+/// Notes are made and removed while the locks of the object that is waited for are held.
 final class LockWaits: Sendable {
-  /// One who waits.
-  struct Ticket: Hashable {
-    let number: UInt64
-    let holder: LockHolder
-  }
   private struct Wait {
+    let holder: LockHolder
     let object: ObjectNumber
-    let style: LockTable.Style
-    let range: LockRange
+    let payer: Payer
   }
   private struct State {
-    var last: UInt64 = 0
-    var waits: [LockHolder: [UInt64: Wait]] = [:]
-    var replies: [ObjectIdentifier: (ticket: Ticket, object: ObjectNumber, payer: Payer)] = [:]
+    var waits: [ObjectIdentifier: Wait] = [:]
+    /// Whom a holder waits for; a process of several threads may wait for several.
+    var blockers: [LockHolder: [ObjectIdentifier: LockHolder]] = [:]
 
-    mutating func end(_ ticket: Ticket) {
-      waits[ticket.holder]?[ticket.number] = nil
-      if waits[ticket.holder]?.isEmpty == true { waits[ticket.holder] = nil }
+    mutating func unblock(_ key: ObjectIdentifier) {
+      guard let holder = waits[key]?.holder else { return }
+      blockers[holder]?[key] = nil
+      if blockers[holder]?.isEmpty == true { blockers[holder] = nil }
+    }
+
+    /// Whether `other` waits, over however many others, for something that `holder` has.
+    ///
+    /// The kernel follows eleven waits; so do we, and of a process with many threads no more than sixteen.
+    func isCircle(_ holder: LockHolder, _ other: LockHolder) -> Bool {
+      var next: Set = [other]
+      var seen = next
+      for _ in 0..<11 {
+        var found: Set<LockHolder> = []
+        for current in next { found.formUnion((blockers[current] ?? [:]).values.prefix(16)) }
+        if found.contains(holder) { return true }
+        next = Set(found.subtracting(seen).prefix(64))
+        if next.isEmpty { return false }
+        seen.formUnion(next)
+      }
+      return false
     }
   }
   private let state = OrderedMutex(.lockWaits, State())
 
-  /// Notes one who is going to wait; EDEADLK if that would never end.
-  ///
-  /// `blocker` tells who stands against what someone else waits for. It is asked while nobody else begins to
-  /// wait.
-  func begin(
-    _ lock: HeldLock, _ object: ObjectNumber, _ style: LockTable.Style,
-    blocker: (ObjectNumber, LockRange, LockHolder) -> LockHolder?
-  ) throws(Errno) -> Ticket {
-    try state.withLock { (state) throws(Errno) -> Ticket in
-      if style == .posix, let other = blocker(object, lock.range, lock.holder),
-        Self.isCircle(lock.holder, other, state, blocker)
-      {
-        throw .EDEADLK
-      }
-      state.last &+= 1
-      let ticket = Ticket(number: state.last, holder: lock.holder)
-      state.waits[lock.holder, default: [:]][ticket.number] = Wait(
-        object: object, style: style, range: lock.range)
-      return ticket
-    }
-  }
-
-  /// Whether `other` waits, over however many others, for something that `holder` has.
-  ///
-  /// The kernel looks as far as ten steps; so do we.
-  private static func isCircle(
-    _ holder: LockHolder, _ other: LockHolder, _ state: State,
-    _ blocker: (ObjectNumber, LockRange, LockHolder) -> LockHolder?
-  ) -> Bool {
-    var next = [other]
-    for _ in 0..<10 {
-      var blockers: [LockHolder] = []
-      for current in next.prefix(16) {
-        if current == holder { return true }
-        for wait in (state.waits[current] ?? [:]).values.prefix(16) where wait.style == .posix {
-          if let blocker = blocker(wait.object, wait.range, current) { blockers.append(blocker) }
-        }
-      }
-      if blockers.isEmpty { return false }
-      next = blockers
-    }
-    return next.contains(holder)
+  /// Whether `holder` would wait for ever if it began to wait for `blocker`.
+  func wouldBeCircle(_ holder: LockHolder, waitingFor blocker: LockHolder) -> Bool {
+    state.withLock { $0.isCircle(holder, blocker) }
   }
 
   /// From here on the one who waits can be found by their reply.
-  func note(_ reply: ParkedReply, _ ticket: Ticket, _ object: ObjectNumber, _ payer: Payer) {
-    state.withLock { $0.replies[ObjectIdentifier(reply)] = (ticket, object, payer) }
+  func note(_ reply: ParkedReply, of lock: HeldLock, on object: ObjectNumber) {
+    state.withLock {
+      $0.waits[ObjectIdentifier(reply)] = Wait(holder: lock.holder, object: object, payer: lock.payer)
+    }
   }
 
+  /// Notes whom one waits for; false, and nothing is noted, if that would never end.
+  func block(_ reply: ParkedReply, on blocker: LockHolder) -> Bool {
+    let key = ObjectIdentifier(reply)
+    return state.withLock { state in
+      // It may have been interrupted just now, and then nobody would remove the note.
+      guard let wait = state.waits[key] else { return true }
+      guard !state.isCircle(wait.holder, blocker) else { return false }
+      state.blockers[wait.holder, default: [:]][key] = blocker
+      return true
+    }
+  }
+
+  /// The holder that one was noted to wait for stands against them no more.
+  func unblock(_ reply: ParkedReply) { state.withLock { $0.unblock(ObjectIdentifier(reply)) } }
+
   func object(of reply: ParkedReply) -> ObjectNumber? {
-    state.withLock { $0.replies[ObjectIdentifier(reply)]?.object }
+    state.withLock { $0.waits[ObjectIdentifier(reply)]?.object }
   }
 
   /// Whoever has this reply waits no more; gives who was charged for it, once.
   func end(_ reply: ParkedReply) -> Payer? {
     state.withLock { state in
-      guard let noted = state.replies.removeValue(forKey: ObjectIdentifier(reply)) else { return nil }
-      state.end(noted.ticket)
-      return noted.payer
+      state.unblock(ObjectIdentifier(reply))
+      return state.waits.removeValue(forKey: ObjectIdentifier(reply))?.payer
     }
+  }
+
+  /// How many wait, and how many are noted to wait for somebody; for tests.
+  var counts: (waiting: Int, blocked: Int) {
+    state.withLock { ($0.waits.count, $0.blockers.values.reduce(0) { $0 + $1.count }) }
   }
 }

@@ -11,6 +11,8 @@ struct ObjectLocks {
     let style: LockTable.Style
     let lock: HeldLock
     let reply: ParkedReply
+    /// The holder whose lock is waited for; nil if the waiter is to be looked at.
+    var blocker: LockHolder?
   }
   var posix = LockList()
   var flock = LockList()
@@ -20,14 +22,24 @@ struct ObjectLocks {
 
   var isIdle: Bool { posix.isEmpty && flock.isEmpty && waiters.isEmpty }
 
-  /// Whether something stands against what one waits for.
+  /// The holder that stands against what one waits for.
   ///
   /// Not by the subscript, which would copy a list for each of thousands who wait.
-  func isInTheWay(of waiter: Waiter) -> Bool {
+  func blocker(of waiter: Waiter) -> LockHolder? {
     let (range, holder) = (waiter.lock.range, waiter.lock.holder)
     return switch waiter.style {
-    case .posix: posix.conflict(with: range, by: holder) != nil
-    case .flock: flock.conflict(with: range, by: holder) != nil
+    case .posix: posix.blocker(of: range, by: holder)
+    case .flock: flock.blocker(of: range, by: holder)
+    }
+  }
+
+  /// Whether the holder that one waits for still stands against it.
+  func isStillBlocked(_ waiter: Waiter) -> Bool {
+    guard let blocker = waiter.blocker else { return false }
+    let (range, holder) = (waiter.lock.range, waiter.lock.holder)
+    return switch waiter.style {
+    case .posix: posix.isBlocked(range, by: blocker, holder)
+    case .flock: flock.isBlocked(range, by: blocker, holder)
     }
   }
 

@@ -94,6 +94,56 @@ struct LocksAcrossSessionsTests {
     #expect(try first.answer()?.errno == 0)
   }
 
+  /// What becomes of three readers of a byte, two of whom want to write, when the third gives it back: for
+  /// each who waited, the answer and when it came.
+  private func outcome(_ paths: [String], arrivals: [Int], writers: [Int]) throws -> [String] {
+    let clients = try paths.map { path in
+      let client = try Client()
+      #expect(try client.errno("open", path, "\(O_RDWR | O_CREAT)", "\(0o666)") == 0)
+      return client
+    }
+    for number in arrivals {
+      #expect(try clients[number].errno("lock", "posix", "0", Self.read, "0", "1") == 0)
+    }
+    var told: [String] = []
+    for number in writers {
+      try clients[number].send("lock", "posix wait", "0", Self.write, "0", "1")
+      if let answer = try clients[number].answer(milliseconds: 300) {
+        told.append("\(number): \(answer) at once")
+      }
+    }
+    #expect(try clients[2].errno("lock", "posix", "0", Self.none, "0", "1") == 0)
+    // One of the two is told, and the other one waits for what that has.
+    var waiting = writers.filter { number in !told.contains { $0.hasPrefix("\(number)") } }
+    let isTold = try eventually {
+      for number in waiting {
+        guard let answer = try clients[number].answer(milliseconds: 10) else { continue }
+        told.append("\(number): \(answer)")
+        waiting.removeAll { $0 == number }
+      }
+      return waiting.count <= 1
+    }
+    try #require(isTold, "both wait for ever: \(arrivals), \(writers)")
+    let last = try #require(waiting.first)
+    let loser = try #require(writers.first { $0 != last })
+    #expect(try clients[loser].errno("lock", "posix", "0", Self.none, "0", "1") == 0)
+    told.append("\(last): \(try #require(try clients[last].answer())) in the end")
+    return told
+  }
+
+  /// A circle of waiters that another reader hides is found when that one has gone: by whom, and when, as on
+  /// the machine's own filesystem.
+  @Test(arguments: [[2, 0, 1], [0, 2, 1], [0, 1, 2]], [[0, 1], [1, 0]])
+  func circleBehindAnotherReaderIsFound(arrivals: [Int], writers: [Int]) throws {
+    let mounts = try TwoMounts()
+    let plain = try mounts.temporary.write("", to: "plain")
+    let (first, second) = (mounts.path(0, "file"), mounts.path(1, "file"))
+    let found = try outcome([first, second, first], arrivals: arrivals, writers: writers)
+    let expected = try outcome([plain, plain, plain], arrivals: arrivals, writers: writers)
+    #expect(found == expected)
+    #expect(found.contains { $0.contains(Errno.EDEADLK.message) }, "\(found)")
+  }
+
   @Test func localLocksAreTheKernelsAndOfOneMountOnly() throws {
     let mounts = try TwoMounts(localLocks: true)
     let (first, second) = try clients(mounts)

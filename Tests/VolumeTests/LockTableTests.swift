@@ -11,7 +11,7 @@ internal import Testing
 @testable internal import Volume
 
 /// Two views of one volume, each with a kernel of its own that asks for locks.
-private final class Rivals: Sendable {
+final class Rivals: Sendable {
   let tree: Tree
   let views: [View]
   let kernels: [KernelEnd]
