@@ -48,6 +48,25 @@ extension FD {
     try? cwd.openFollowing("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK)
   }
 
+  /// Whether this session has a terminal.
+  package static var hasControllingTerminal: Bool {
+    switch controllingTerminal() {
+    case .some: true
+    case nil: false
+    }
+  }
+
+  /// Whether this is a terminal, also one that has hung up: whoever has its descriptor may open it again.
+  package var isTerminal: Bool {
+    guard let status = try? status(), status.type == S_IFCHR else { return false }
+    do throws(Errno) {
+      _ = try terminalAttributes()
+      return true
+    } catch {
+      return error == .EIO
+    }
+  }
+
   /// Whether this is the terminal that our session has.
   package var isControllingTerminal: Bool { tcgetsid(raw) == getsid(0) }
 

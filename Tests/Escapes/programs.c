@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 
 static int copy(const char *from, int to) {
@@ -171,6 +172,118 @@ ATTEMPT(program_in_memory, USER) {
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   char *words[] = {path, NULL};
   succeed_if(run(words) == 0);
+}
+
+/// A file in memory that execve(2) refuses: it can have no right to be run (MFD_NOEXEC_SEAL).
+static const char *sealed_copy(const char *program, int *fd) {
+  static char path[64];
+  *fd = (int)syscall(SYS_memfd_create, "program", 8U);
+  if (*fd < 0 || copy(program, *fd) != 0) return NULL;
+  snprintf(path, sizeof path, "/proc/self/fd/%d", *fd);
+  return path;
+}
+
+ATTEMPT(program_in_sealed_memory_by_the_loader, USER) {
+  int fd;
+  const char *path = sealed_copy("/usr/bin/true", &fd);
+  char *words[] = {(char *)loader(), (char *)path, NULL};
+  succeed_if(path && run(words) == 0);
+}
+
+ATTEMPT(library_in_sealed_memory, USER) {
+  int fd;
+  const char *path = sealed_copy(say("LIBRARY"), &fd);
+  succeed_if(path && dlopen(path, RTLD_NOW) != NULL);
+}
+
+ATTEMPT(map_of_sealed_memory, USER) {
+  int fd;
+  if (!sealed_copy("/usr/bin/true", &fd)) return;
+  succeed_if(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+}
+
+ATTEMPT(sealed_memory_that_becomes_a_program, USER) {
+  int fd;
+  if (!sealed_copy("/usr/bin/true", &fd)) return;
+  void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  succeed_if(map != MAP_FAILED && mprotect(map, 4096, PROT_READ | PROT_EXEC) == 0);
+}
+
+/// By a process that was given the file, and did not create it.
+ATTEMPT(sealed_memory_of_another_process, USER) {
+  int pair[2], fd;
+  union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr aligned; } control;
+  char byte = 0;
+  struct iovec vector = {&byte, 1};
+  struct msghdr header = {
+      .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) return;
+  if (fork() == 0) {
+    if (!sealed_copy("/usr/bin/true", &fd)) _exit(1);
+    struct cmsghdr *part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(part), &fd, sizeof fd);
+    _exit(sendmsg(pair[1], &header, 0) != 1);
+  }
+  close(pair[1]);
+  if (recvmsg(pair[0], &header, 0) != 1 || !CMSG_FIRSTHDR(&header)) return;
+  memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof fd);
+  succeed_if(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+}
+
+/// The kernel makes everything that can be read a program then.
+static void map_with_another_personality(void) {
+  int mapped = 0;
+  if (personality(READ_IMPLIES_EXEC) < 0) return;
+  for (int i = 0; writable[i]; i++) {
+    const char *path = write_program(say(writable[i]), "/usr/bin/true");
+    int fd = path ? open(path, O_RDONLY) : -1;
+    char *map = fd >= 0 ? mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[PATH_MAX], start[32];
+    snprintf(start, sizeof start, "%lx-", (unsigned long)map);
+    while (map != MAP_FAILED && maps && fgets(line, sizeof line, maps))
+      if (strncmp(line, start, strlen(start)) == 0 && strstr(line, " r-xp ")) mapped = 1;
+    if (maps) fclose(maps);
+    if (path) unlink(path);
+  }
+  succeed_if(mapped);
+}
+ATTEMPT(map_with_another_persona, USER) { in_child(map_with_another_personality); }
+
+ATTEMPT(map_that_becomes_a_program_by_a_key, USER) {
+  int mapped = 0;
+  for (int i = 0; writable[i]; i++) {
+    const char *path = write_program(say(writable[i]), "/usr/bin/true");
+    int fd = path ? open(path, O_RDONLY) : -1;
+    void *map = fd >= 0 ? mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (map != MAP_FAILED && syscall(SYS_pkey_mprotect, map, 4096, PROT_READ | PROT_EXEC, -1) == 0)
+      mapped = 1;
+    if (path) unlink(path);
+  }
+  succeed_if(mapped);
+}
+
+/// The program names the file that the kernel is to run for it.
+ATTEMPT(interpreter_that_it_has_written, USER) {
+  int ran = 0;
+  for (int i = 0; writable[i]; i++) {
+    char path[PATH_MAX], line[PATH_MAX];
+    const char *interpreter = write_program(say(writable[i]), "/usr/bin/true");
+    if (!interpreter) continue;
+    snprintf(path, sizeof path, "%s/script", say(writable[i]));
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+    int size = snprintf(line, sizeof line, "#!%s\n", interpreter);
+    if (fd < 0 || write(fd, line, (size_t)size) != size) return;
+    close(fd);
+    char *words[] = {path, NULL};
+    if (run(words) == 0) ran = 1;
+    unlink(path);
+    unlink(interpreter);
+  }
+  succeed_if(ran);
 }
 
 ATTEMPT(program_in_named_memory, USER) {

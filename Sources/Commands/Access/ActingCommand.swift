@@ -36,8 +36,7 @@ enum ActingCommand {
     var environment = environment(of: account, context)
     switch try OwnTerminal.move(owner: account.uid, context) {
     case .ended(let status): return .program(status)
-    case .goesOn(let keeper, _):
-      if keeper != nil { environment[OwnTerminal.variable.name] = OwnTerminal.variable.value }
+    case .goesOn(let processes, _): environment[TerminalProcesses.variable] = processes.value
     }
     let general = context.console.manner.words
     do throws(Errno) {

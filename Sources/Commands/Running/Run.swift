@@ -92,18 +92,18 @@ struct RunCommand: Command {
   }
 
   func run(in context: Context) throws -> ExitCode {
-    try StandardStreams.check()
+    try StandardStreams.check(context.console)
     let bubblewrap = try Bubblewrap.require(context)
     if let account = try ActingCommand.account(user, context) { return try run(as: account, context) }
     switch try OwnTerminal.move(owner: context.uid, context) {
     case .ended(let status): return .program(status)
-    case .goesOn(let keeper, let prompts):
-      return try run(with: bubblewrap, keeper: keeper, prompts: prompts, context)
+    case .goesOn(let processes, let prompts):
+      return try run(with: bubblewrap, processes, prompts: prompts, context)
     }
   }
 
   private func run(
-    with bubblewrap: String, keeper: Int32?, prompts: FD?, _ context: Context
+    with bubblewrap: String, _ processes: TerminalProcesses, prompts: FD?, _ context: Context
   ) throws -> ExitCode {
     let account =
       Account.numbered(context.uid)
@@ -114,7 +114,7 @@ struct RunCommand: Command {
     let identifier = try access.identifier(of: app, for: account.uid)
     try OwnNamespace.keepDescriptors()
     let files = SandboxFiles(account)
-    let ours = OwnTerminal.processes(keeper: keeper)
+    let ours = processes.all
     let cgroups = Cgroup.root()?.release()
     let program = try OwnProgram()
     let whole = try TreePlace(daemon.mountPoint)
@@ -156,7 +156,8 @@ struct RunCommand: Command {
         account, plan, adding: variables, directory: sandbox.directory, desktop: desktop,
         hasSocket: hasSocket, context
       ).variables,
-      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil), keeper: keeper,
+      filter: SystemCallFilter(refusesProgramsInMemory: plan.executablePlaces != nil),
+      keeper: processes.keeper,
       limits: enforced,
       agent: prompts.map { terminal in
         RunAgent(

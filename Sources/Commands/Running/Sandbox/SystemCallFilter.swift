@@ -13,8 +13,10 @@ internal import LinuxIO
 ///   io_uring.
 /// - Mounting, namespaces and handles: it has no right to any of them, and this is the second lock on that
 ///   door.
-/// - Files in memory that can be run (memfd_create without MFD_NOEXEC_SEAL): what an app can write, it may
-///   not run. It is told that there are none, and programs then take another way, which leads to files.
+/// - Files in memory (memfd_create): what an app can write, it may not run. MFD_NOEXEC_SEAL keeps such a file
+///   from execve alone, and not from the loader and from maps: the kernel asks the mount for these, and the
+///   app has no mount of it that could say "noexec". So there are none, and programs take a file in /dev/shm
+///   instead, whose mount says it. (memfd_secret(2) gives memory that the kernel never runs.)
 /// - Sockets but local ones, those of the internet, and the kernel's news of networks
 ///   (``FilterProgram/sockets``).
 /// - Calls of another architecture, whose numbers would be read as others.
@@ -24,8 +26,6 @@ struct SystemCallFilter {
 
   /// TIOCSTI and TIOCLINUX.
   private static let typeIntoTerminal: [UInt32] = [0x5412, 0x541c]
-  /// MFD_NOEXEC_SEAL.
-  private static let sealAgainstExecution: UInt32 = 8
 
   var program: FilterProgram {
     var program = FilterProgram.start
@@ -41,12 +41,7 @@ struct SystemCallFilter {
       program += FilterProgram.when(call, FilterProgram.sockets)
     }
     if refusesProgramsInMemory {
-      program += FilterProgram.when(
-        clx_filter_memfd_create(),
-        [
-          .load(.second), .ifAnyBit(of: Self.sealAgainstExecution, skip: 1, elseSkip: 0),
-          .answer(.fails(.ENOSYS)), .answer(.allowed),
-        ])
+      program += FilterProgram.when(clx_filter_memfd_create(), [.answer(.fails(.ENOSYS))])
     }
     return FilterProgram(program + [.answer(.allowed)])
   }

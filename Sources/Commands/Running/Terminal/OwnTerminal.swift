@@ -12,31 +12,38 @@ internal import LinuxIO
 /// is the first of a session at a pseudo-terminal (``TerminalKeeper``). Its child goes on with the command,
 /// in a process group that can be stopped and continued there.
 ///
+/// A terminal of another session is not relayed: ``OtherTerminals`` replaces it.
+///
 /// Only for a process of one thread.
 enum OwnTerminal {
-  /// Tells a fresh image of this program that it has its own terminal by now.
-  static let variable = (name: "INSULA_TERMINAL", value: "own")
-
   enum Outcome {
     /// This process has relayed, and the command has ended in another.
     case ended(Int32)
-    /// The command goes on in this process; `keeper` is the one that keeps its terminal, nil where there is
-    /// none.
+    /// The command goes on in this process.
     ///
     /// `prompts` leads to the one that can ask the person at the terminal (``PromptMessage``); nil where
     /// nobody types for the command.
-    case goesOn(keeper: Int32?, prompts: FD?)
+    case goesOn(TerminalProcesses, prompts: FD?)
   }
 
   /// Moves what follows to a terminal that is `owner`'s.
   static func move(owner: UInt32, _ context: Context) throws -> Outcome {
     do throws(Errno) {
-      if context.environment[variable.name] == variable.value {
-        return .goesOn(keeper: try joinKeeper(), prompts: nil)
+      if let known = TerminalProcesses(context.environment) {
+        if let parent = known.keeper ?? known.copier { try endWithParent(parent) }
+        return .goesOn(known, prompts: nil)
       }
-      guard let outer = FD.controllingTerminal() else { return .goesOn(keeper: nil, prompts: nil) }
+      guard let outer = FD.controllingTerminal() else {
+        switch try OtherTerminals.replace(hasTerminal: false) {
+        case .ended(let status): return .ended(status)
+        case .goesOn(let copier): return .goesOn(TerminalProcesses(copier: copier), prompts: nil)
+        }
+      }
+      switch try OtherTerminals.replace(hasTerminal: true) {
+      case .ended(let status): return .ended(status)
       // It stays open for as long as this process, or is closed in the others.
-      return try split(outer.release(), owner)
+      case .goesOn(let copier): return try split(outer.release(), owner, copier)
+      }
     } catch {
       throw CommandFailure(.failed, "can't create a terminal for it: \(error.message)")
     }
@@ -48,7 +55,7 @@ enum OwnTerminal {
     SIGCHLD,
   ]
 
-  private static func split(_ outer: FD, _ owner: UInt32) throws(Errno) -> Outcome {
+  private static func split(_ outer: FD, _ owner: UInt32, _ copier: Int32?) throws(Errno) -> Outcome {
     try ActingUser.requireOneThread()
     let (master, slave) = try Pairs.terminal(owner: owner)
     try slave.set(terminalAttributes: outer.terminalAttributes())
@@ -87,38 +94,29 @@ enum OwnTerminal {
     restore(before)
     let isTyping = streams.contains(FD(0))
     if !isTyping { close(prompts.theirs) }
-    return .goesOn(keeper: try joinKeeper(), prompts: isTyping ? prompts.theirs : nil)
-  }
-
-  /// The processes of this `insula run`: ours, and where the app has a terminal, the keeper and the relay.
-  static func processes(keeper: Int32?) -> Set<Int32> {
-    let relay = keeper.flatMap { ProcessID.field("PPid", of: "\($0)") }.flatMap { Int32($0) }
-    return Set([getpid(), keeper, relay].compactMap { $0 })
-  }
-
-  /// The keeper is the first of this session, and our parent.
-  private static func joinKeeper() throws(Errno) -> Int32 {
-    let keeper = getsid(0)
-    try endWithParent(keeper)
-    return keeper
+    // The keeper is the first of this session, and our parent.
+    let parent = getsid(0)
+    try endWithParent(parent)
+    return .goesOn(
+      TerminalProcesses(keeper: parent, copier: copier), prompts: isTyping ? prompts.theirs : nil)
   }
 
   /// A change of user takes that away again.
   ///
   /// Corresponds to PR_SET_PDEATHSIG.
-  private static func endWithParent(_ parent: Int32) throws(Errno) {
+  static func endWithParent(_ parent: Int32) throws(Errno) {
     try check(clx_prctl(1, UInt(SIGKILL)))
     if getppid() != parent { raise(SIGKILL) }
   }
 
-  private static func block(_ signals: [Int32]) -> sigset_t {
+  static func block(_ signals: [Int32]) -> sigset_t {
     var before = sigset_t()
     var set = signals.signalSet
     sigprocmask(SIG_BLOCK, &set, &before)
     return before
   }
 
-  private static func restore(_ mask: sigset_t) {
+  static func restore(_ mask: sigset_t) {
     var mask = mask
     sigprocmask(SIG_SETMASK, &mask, nil)
   }
