@@ -17,14 +17,14 @@ package enum DaemonLog {
   /// On a disk that is full or read-only they go nowhere: a mount is worth more than its log.
   package static func redirect(in state: FD) throws(Errno) {
     try? shorten(in: state)
-    let log: OwnedFD
-    if let opened = try? openLog(in: state) {
-      log = opened
-    } else {
-      log = try FD.cwd.openFollowing("/dev/null", O_WRONLY)
-    }
+    let log = try openLogOrNull(in: state)
     try check(dup2(log.fd.raw, STDOUT_FILENO))
     try check(dup2(log.fd.raw, STDERR_FILENO))
+  }
+
+  private static func openLogOrNull(in state: FD) throws(Errno) -> OwnedFD {
+    if let opened = try? openLog(in: state) { return opened }
+    return try FD.cwd.openFollowing("/dev/null", O_WRONLY)
   }
 
   private static func openLog(in state: FD) throws(Errno) -> OwnedFD {

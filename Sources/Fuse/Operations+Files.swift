@@ -202,8 +202,14 @@ private func list(
   var writer = DirectoryWriter(
     UnsafeMutableRawBufferPointer(rebasing: buffer[..<size]), withAttributes: withAttributes)
   serve(request) { (files, caller) throws(Errno) in
-    try files.readDirectory(
-      NodeID(node), handle: HandleID(info.pointee.fh), after: Int64(offset), into: &writer, by: caller)
+    do throws(Errno) {
+      try files.readDirectory(
+        NodeID(node), handle: HandleID(info.pointee.fh), after: Int64(offset), into: &writer, by: caller)
+    } catch {
+      // The lookups of the entries before the error count, so the kernel must get those: it would never forget
+      // the nodes otherwise. Its next page meets the error.
+      guard writer.count > 0 else { throw error }
+    }
   } _: { (request, session, _: Void) in
     let bytes = writer.bytes
     let sent = fuse_reply_buf(request, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)

@@ -37,10 +37,18 @@ extension Errno: CustomStringConvertible {
   package var description: String { message }
 }
 
-/// Returns `result`, or throws what `errno` says when it is negative.
+/// Makes a system call; returns its result, or throws what `errno` says when that is negative.
+///
+/// In debug builds, tests can make the call fail: the point is named after its file and function (`Fault`).
 @inline(__always)
 @discardableResult
-package func check<Value: SignedInteger>(_ result: Value) throws(Errno) -> Value {
+package func check<Value: SignedInteger>(
+  _ call: @autoclosure () -> Value, file: StaticString = #fileID, function: StaticString = #function
+) throws(Errno) -> Value {
+  #if DEBUG
+    if let error = Fault.next(file, function) { throw error }
+  #endif
+  let result = call()
   #if DEBUG
     Trap.at(.call)
   #endif
@@ -48,10 +56,15 @@ package func check<Value: SignedInteger>(_ result: Value) throws(Errno) -> Value
   return result
 }
 
-/// Like ``check(_:)``, and makes the call again for as long as a signal interrupts it.
+/// Like ``check(_:file:function:)``, and makes the call again for as long as a signal interrupts it.
 @inline(__always)
 @discardableResult
-package func retrying<Value: SignedInteger>(_ call: () -> Value) throws(Errno) -> Value {
+package func retrying<Value: SignedInteger>(
+  file: StaticString = #fileID, function: StaticString = #function, _ call: () -> Value
+) throws(Errno) -> Value {
+  #if DEBUG
+    if let error = Fault.next(file, function) { throw error }
+  #endif
   while true {
     let result = call()
     #if DEBUG

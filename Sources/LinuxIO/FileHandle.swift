@@ -92,12 +92,13 @@ extension FD {
 
   private func openOnce(_ handle: FileHandle) throws(Errno) -> OwnedFD {
     var bytes = handle.bytes
-    let opened = withUnsafeBytes(of: &bytes) { bytes in
-      guard let base = bytes.baseAddress else { return Int32(-1) }
-      return clx_open_by_handle_at(
-        raw, base.assumingMemoryBound(to: UInt8.self), UInt32(handle.length), Int32(handle.type),
-        CLX_O_PATH | O_CLOEXEC)
-    }
-    return OwnedFD(owning: try check(opened))
+    let opened = try check(
+      withUnsafeBytes(of: &bytes) { bytes in
+        guard let base = bytes.baseAddress else { return Int32(-1) }
+        return clx_open_by_handle_at(
+          raw, base.assumingMemoryBound(to: UInt8.self), UInt32(handle.length), Int32(handle.type),
+          CLX_O_PATH | O_CLOEXEC)
+      })
+    return OwnedFD(owning: opened)
   }
 }

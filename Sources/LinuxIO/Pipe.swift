@@ -19,10 +19,10 @@ package struct PipeEnds: ~Copyable {
 /// Corresponds to `pipe(2)`, both ends close-on-exec.
 package func pipe() throws(Errno) -> PipeEnds {
   var ends: (Int32, Int32) = (-1, -1)
-  let result = withUnsafeMutableBytes(of: &ends) { bytes in
-    bytes.baseAddress.map { clx_pipe2($0.assumingMemoryBound(to: Int32.self), O_CLOEXEC) } ?? -1
-  }
-  try check(result)
+  try check(
+    withUnsafeMutableBytes(of: &ends) { bytes in
+      bytes.baseAddress.map { clx_pipe2($0.assumingMemoryBound(to: Int32.self), O_CLOEXEC) } ?? -1
+    })
   return PipeEnds(read: OwnedFD(owning: ends.0), write: OwnedFD(owning: ends.1))
 }
 

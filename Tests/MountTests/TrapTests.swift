@@ -121,7 +121,7 @@ struct TrapTests {
 }
 
 /// Whether the program that is tested can be told to die.
-private var isDebug: Bool {
+var isDebug: Bool {
   #if DEBUG
     true
   #else

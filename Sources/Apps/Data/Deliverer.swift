@@ -45,9 +45,9 @@ package struct Deliverer {
     return "\(inboxPath)/\(name)"
   }
 
-  private func openInbox(in documents: FD, _ path: String) throws(AppFailure) -> OwnedFD {
+  private func openInbox(in documents: FD, _ place: String) throws(AppFailure) -> OwnedFD {
     do throws(StoreError) {
-      return try containers.openInbox(in: documents, path: "\(store.path)/tree/\(path)")
+      return try containers.openInbox(in: documents, at: place)
     } catch {
       throw .store(error)
     }

@@ -5,10 +5,12 @@ package import LinuxIO
 internal import Policy
 
 extension Containers {
-  /// Opens the Inbox in an app's Documents, which the first delivery makes.
-  package func openInbox(in documents: FD, path: String) throws(StoreError) -> OwnedFD {
+  /// Opens the Inbox in an app's Documents, which the first delivery makes; `place` is its path in the tree.
+  package func openInbox(in documents: FD, at place: String) throws(StoreError) -> OwnedFD {
+    let path = "\(path)/\(place)"
     let owner = Owner(try explaining("examine", path) { () throws(Errno) in try documents.status() })
-    try requireDirectory(ContainerLayout.inboxName, in: documents, owner, path)
+    // It is made on the filesystem of the home, which need not be the store's.
+    try forHomeThatIsThere(place).requireDirectory(ContainerLayout.inboxName, in: documents, owner, path)
     return try explaining("open", path) { () throws(Errno) in
       try documents.openDirectory(ContainerLayout.inboxName)
     }

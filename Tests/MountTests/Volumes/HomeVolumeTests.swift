@@ -97,6 +97,17 @@ struct HomeVolumeTests {
       as: isRootless ? nil : Self.root)
   }
 
+  /// The first delivery makes the Inbox on the filesystem of the home.
+  @Test(arguments: [(Source.directory, false), (.disk, false), (.directory, true)])
+  func filesAreDeliveredThere(source: Source, isRootless: Bool) throws {
+    let homes = try Homes(source, rootless: isRootless)
+    try homes.expect(
+      """
+      run true; echo mine >$H/Documents/a; insula deliver "$APP" $H/Documents/a | sed 's/.*Data//'
+      insula deliver "$APP" $H/Documents/a | sed 's/.*Data//'; cat "$DATA/Documents/Inbox/a"
+      """, "/Documents/Inbox/a\n/Documents/Inbox/a-2\nmine\n")
+  }
+
   /// What users install in it, update and remove is made on the same filesystem, so that it is whole at once.
   @Test func usersInstallAppsThere() throws {
     let homes = try Homes(.disk)

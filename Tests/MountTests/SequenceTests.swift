@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Short sequences of operations have the results that they have in a plain directory, though the worker is
+/// killed after each step.
+///
+/// A run does a share of them, and prints its seed. `Tests/Kills/sequences.py` does all.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct SequenceTests {
+  @Test(arguments: [[], ["-o", "nopassthrough"], ["-o", "nohandles"], ["-o", "cache=0"]])
+  func eachIsAsInAPlainDirectory(options: [String]) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    try run(["--length", "2", "--share", "60"] + options)
+    try run(["--length", "3", "--share", "8000"] + options)
+  }
+
+  /// In a user's own store.
+  @Test func eachIsSoWithoutRoot() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    try run(["--length", "2", "--share", "60"], asNobody: true)
+  }
+
+  private func run(_ options: [String], asNobody: Bool = false) throws {
+    let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/sequences.py")] + options
+    let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
+    let result =
+      try asNobody
+      ? Program.runAsNobody(words, environment: environment) : Program.run(words, environment: environment)
+    print(result.output)
+    #expect(
+      result.status == 0 && result.output.hasSuffix("sequences, 0 with differences\n"),
+      "\(result.output)\(result.errors)")
+  }
+}
