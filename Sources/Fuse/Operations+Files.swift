@@ -206,8 +206,8 @@ private func list(
       try files.readDirectory(
         NodeID(node), handle: HandleID(info.pointee.fh), after: Int64(offset), into: &writer, by: caller)
     } catch {
-      // The lookups of the entries before the error count, so the kernel must get those: it would never forget
-      // the nodes otherwise. Its next page meets the error.
+      // The lookups of the entries before the error count, so the kernel must get those: it would never
+      // forget the nodes otherwise. Its next page meets the error.
       guard writer.count > 0 else { throw error }
     }
   } _: { (request, session, _: Void) in

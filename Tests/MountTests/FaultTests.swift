@@ -7,10 +7,10 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
-/// Each system call of the daemon fails once (`Fixtures/faulted.py`): the next request succeeds, everything is
-/// given back, and the unmount ends.
+/// Each system call of the daemon fails once (`Fixtures/faulted.py`): the next request succeeds, everything
+/// is given back, and the unmount ends.
 ///
-/// A run tries every fifth point, and prints with which it began. With INSULA_FAULTS=all it tries all of them.
+/// A run tries every fifth point, and prints with which it began. With INSULA_FAULTS=all it tries all.
 @Suite(.enabled(if: MountedStore.isPossible && isDebug, "needs root, /dev/fuse and a debug build"))
 struct FaultTests {
   enum Way: CaseIterable {

@@ -7,9 +7,9 @@
 
   /// A system call that fails on purpose, once: for tests of what the daemon makes of a failure.
   ///
-  /// In debug builds alone, and only where INSULA_FAULTS names a file. Every call that goes through `check` or
-  /// `retrying` is a point. The process whose number is in the file lists each point that it passes there. It
-  /// makes the call of one point fail when the file says so, in place of making the call.
+  /// In debug builds alone, and only where INSULA_FAULTS names a file. Every call that goes through
+  /// `check` or `retrying` is a point. The process whose number is in the file lists each point that it
+  /// passes there. It makes the call of one point fail when the file says so, in place of making the call.
   package enum Fault {
     /// The head of the file, which the test writes.
     ///
