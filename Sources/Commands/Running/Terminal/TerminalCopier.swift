@@ -77,7 +77,9 @@ struct TerminalCopier {
   /// Whoever still has the pipe when the child has ended is waited for only while they write.
   private static let silence: Int32 = 1000
 
-  /// Copies until all has ended; the exit status. The signals are blocked.
+  /// Copies until all has ended; the exit status.
+  ///
+  /// The signals are blocked.
   mutating func run(_ signals: [Int32]) throws(Errno) -> Int32 {
     var set = signals.signalSet
     let arriving = OwnedFD(owning: try check(signalfd(-1, &set, Int32(SFD_CLOEXEC) | Int32(SFD_NONBLOCK))))
