@@ -110,4 +110,15 @@ extension termios {
     cfmakeraw(&raw)
     return raw
   }
+
+  /// The same, with a sign for others that a question is on the screen.
+  ///
+  /// The kernel keeps FLUSHO and does nothing with it.
+  package var askingOnly: termios {
+    var asking = passingEverything
+    asking.c_lflag |= tcflag_t(FLUSHO)
+    return asking
+  }
+
+  package var isAskingOnly: Bool { c_lflag & tcflag_t(FLUSHO) != 0 }
 }

@@ -53,7 +53,7 @@ struct AgentCommand: Command {
         reasons.insert(error.message, at: 0)
       }
     }
-    guard let asker = TerminalAsker(tree) else {
+    guard let asker = TerminalAsker(tree, word: context.ownValue(.promptWord)) else {
       throw CommandFailure(
         .failed,
         "agent: there is nobody to ask: \(reasons.joined(separator: ", and ")); "

@@ -10,6 +10,8 @@ internal import LinuxIO
 final class TerminalAsker: Asker {
   private let terminal: OwnedFD
   private let tree: PanelTree?
+  /// A word of the person's own choosing.
+  private let word: String?
   private var dialog: TerminalDialog?
   /// How the terminal was before the question.
   private var attributes: termios?
@@ -22,10 +24,11 @@ final class TerminalAsker: Asker {
   private static let endings = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
 
   /// Nil without a terminal.
-  init?(_ tree: PanelTree?) {
+  init?(_ tree: PanelTree?, word: String?) {
     guard let terminal = try? FD.cwd.openFollowing("/dev/tty", O_RDWR | O_NOCTTY) else { return nil }
     self.terminal = terminal
     self.tree = tree
+    self.word = word
   }
 
   deinit { leave() }
@@ -36,21 +39,28 @@ final class TerminalAsker: Asker {
 
   func begin(_ question: AgentQuestion) throws(CommandFailure) {
     try enter()
-    dialog = TerminalDialog(question, tree: tree, columns: terminal.fd.terminalColumns)
+    dialog = TerminalDialog(
+      question, tree: tree, word: word, size: terminal.fd.terminalSize, at: monotonicNanoseconds())
     show()
   }
 
   func answer(_ watch: TaskWatch) throws(CommandFailure) -> AgentAnswer? {
     while var asked = dialog {
       let watched = [terminal.fd, arriving?.fd, watch.fd].compactMap { $0 }
-      guard let ready = try? waitForAny(of: watched, milliseconds: TaskWatch.interval) else { throw gone }
+      let wait = min(asked.wait(at: monotonicNanoseconds()) ?? TaskWatch.interval, TaskWatch.interval)
+      guard let ready = try? waitForAny(of: watched, milliseconds: wait) else { throw gone }
       if !ready.contains(true), watch.isDecided() { return nil }
       if arriving != nil, ready[1] { end(by: nil) }
       if watch.fd != nil, ready.last == true { return nil }
-      guard ready[0] else { continue }
+      guard ready[0] else {
+        asked.noteSilence(at: monotonicNanoseconds(), size: terminal.fd.terminalSize)
+        dialog = asked
+        show()
+        continue
+      }
       // The terminal's end reads as nothing.
       guard let bytes = (try? terminal.fd.readAvailable(limit: 1024)) ?? nil else { throw gone }
-      let step = asked.take(bytes)
+      let step = asked.take(bytes, at: monotonicNanoseconds())
       dialog = asked
       show()
       switch step {
@@ -96,7 +106,7 @@ final class TerminalAsker: Asker {
       let before = try terminal.fd.terminalAttributes()
       arriving = OwnedFD(owning: try check(signalfd(-1, &set, Int32(SFD_CLOEXEC))))
       sigprocmask(SIG_BLOCK, &set, &maskBefore)
-      try terminal.fd.set(terminalAttributes: before.passingEverything)
+      try terminal.fd.set(terminalAttributes: before.askingOnly)
       attributes = before
       // What was typed before the question is no answer to it.
       tcflush(terminal.fd.raw, TCIFLUSH)
@@ -120,15 +130,5 @@ final class TerminalAsker: Asker {
   private func end(by number: Int32?) {
     if let number { raise(number) }
     leave()
-  }
-}
-
-extension FD {
-  /// How wide a terminal is; one that does not say is as wide as they always were.
-  var terminalColumns: Int {
-    var size = winsize()
-    let getSize: UInt = 0x5413
-    guard clx_ioctl(raw, getSize, &size) == 0, size.ws_col > 0 else { return 80 }
-    return Int(size.ws_col)
   }
 }

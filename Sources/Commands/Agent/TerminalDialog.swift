@@ -7,7 +7,7 @@ internal import Policy
 /// A question on a terminal that passes on each byte as it is typed: takes what was typed, and says what is
 /// to be shown.
 ///
-/// It knows no terminal: whoever has one lends it.
+/// It knows no terminal and no clock: whoever has them lends them.
 struct TerminalDialog {
   enum Outcome: Codable, Equatable {
     case taken
@@ -31,18 +31,33 @@ struct TerminalDialog {
   private(set) var shown = ""
   private var line: PromptLine
   private var panel: TerminalPanel?
-  private let columns: Int
+  private var size: TerminalSize
+  /// A word of the person's own choosing, which the app does not know; nil if there is none.
+  private let word: String?
+  private var quiet: QuietPeriod
+  /// Whether keys came too early.
+  private var hasIgnoredKeys = false
   /// Whether the answer was given, and nothing is typed any more.
   private var isAnswered = false
+  private var isInterrupted = false
 
-  /// `tree` is where the files are that can be chosen.
-  init(_ question: AgentQuestion, tree: PanelTree?, columns: Int) {
+  /// `tree` is where the files are that can be chosen; `now` is a time in nanoseconds.
+  init(_ question: AgentQuestion, tree: PanelTree?, word: String?, size: TerminalSize, at now: UInt64) {
     self.question = question
-    self.columns = columns
+    self.size = size
+    self.word = word.map { $0.brief(64) }
+    quiet = QuietPeriod(from: now)
     if case .panel(let request) = question.kind, let tree { panel = TerminalPanel(request, in: tree) }
-    line = PromptLine(panel?.prompt ?? "Allow? [y/n] ", columns: columns)
+    line = PromptLine(panel?.prompt ?? "Allow? [y/n] ", columns: size.columns)
     if let name = panel?.beginning { line.text = name }
-    shown = Self.lines([""] + introduction) + line.drawn()
+    shown = beginning
+  }
+
+  private var columns: Int { size.columns }
+
+  /// The question on a terminal that shows nothing else.
+  private var beginning: String {
+    (size.isSmall ? TerminalReset.enlarge : "") + TerminalReset.text + Self.lines(introduction)
   }
 
   private var introduction: [String] {
@@ -56,7 +71,18 @@ struct TerminalDialog {
         ?? ["  It does not say why."]
     }
     if let panel { lines += panel.help.wrapped(columns: columns, indent: "  ") }
-    return lines
+    // At the end, so that it is seen with what is typed, however small the screen is.
+    var own = ownLine.wrapped(columns: columns, indent: "  ")
+    if let first = own.first { own[0] = String(first.dropFirst(2)) }
+    return lines + own
+  }
+
+  /// What no app can show.
+  private var ownLine: String {
+    if let word { return "Your word: \(word)" }
+    return
+      "You have chosen no word. One that stands here shows you that Insula asks, and no app: "
+      + "'insula help configuration', [agent] word."
   }
 
   private static func lines(_ lines: [String]) -> String { lines.map { $0.sanitized + "\r\n" }.joined() }
@@ -68,17 +94,39 @@ struct TerminalDialog {
 
   // MARK: What was typed
 
-  mutating func take(_ bytes: [UInt8]) -> Step {
+  /// Milliseconds after which to look whether something is typed; nil if that does not matter.
+  func wait(at now: UInt64) -> Int32? {
+    quiet.left(at: now).map { Int32(clamping: $0 / 1_000_000 + 1) }
+  }
+
+  /// Nothing is being typed at this moment.
+  ///
+  /// When that was so for a while, keys begin to count. Then the question is shown anew: what was on its way
+  /// to the terminal before, be it by others, has arrived.
+  mutating func noteSilence(at now: UInt64, size: TerminalSize) {
+    guard quiet.pass(at: now) else { return }
+    self.size = size
+    line.columns = size.columns
+    shown += beginning
+    if hasIgnoredKeys { shown += Self.lines(["(What was typed before this line was ignored.)"]) }
+    shown += line.drawn()
+  }
+
+  mutating func take(_ bytes: [UInt8], at now: UInt64) -> Step {
+    guard quiet.isOver || isAnswered else {
+      // This decides nothing, at any moment.
+      if bytes.contains(Self.interrupt) { return interrupt() }
+      quiet.disturb(at: now)
+      hasIgnoredKeys = true
+      return .goesOn
+    }
     for byte in bytes where !isAnswered {
       guard let event = line.take(byte) else { continue }
       switch event {
       case .changed: shown += line.drawn()
       case .completion: complete()
       case .ended: return answer(.dismiss)
-      case .interrupted:
-        isAnswered = true
-        shown += "^C\r\n"
-        return .interrupted
+      case .interrupted: return interrupt()
       case .entered(let text):
         shown += "\r\n"
         if let answer = answer(to: text) { return self.answer(answer) }
@@ -88,9 +136,17 @@ struct TerminalDialog {
     return .goesOn
   }
 
+  private static let interrupt: UInt8 = 3
+
+  private mutating func interrupt() -> Step {
+    isAnswered = true
+    isInterrupted = true
+    shown += TerminalReset.clear + "^C\r\n"
+    return .interrupted
+  }
+
   private mutating func answer(_ answer: AgentAnswer) -> Step {
     isAnswered = true
-    if answer == .dismiss { shown += Self.lines(["", "Nothing was decided."]) }
     return .answered(answer)
   }
 
@@ -149,21 +205,26 @@ struct TerminalDialog {
   mutating func end(_ outcome: Outcome, of answer: AgentAnswer) -> Bool {
     switch outcome {
     case .taken:
+      if !isInterrupted { shown += TerminalReset.clear }
       switch answer {
+      case .dismiss: if !isInterrupted { shown += Self.lines(["Nothing was decided."]) }
       case .allow: shown += Self.lines(["Allowed."])
       case .deny: shown += Self.lines(["Not allowed."])
       case .chosen(let path, _): shown += Self.lines(["The app gets \(path)."])
-      case .dismiss, .items, .unreadable, .outdated, .added, .notAdded: break
+      case .items, .unreadable, .outdated, .added, .notAdded: break
       }
     case .tooLate:
+      shown += TerminalReset.clear
       shown += Self.lines(["Too late: somebody else has answered, or the app does not wait any more."])
       panel?.undo()
     case .refused(let why):
-      shown += Self.lines([why])
       panel?.undo()
-      guard panel != nil, answer != .dismiss else { return true }
+      guard panel != nil, answer != .dismiss else {
+        shown += TerminalReset.clear + Self.lines([why])
+        return true
+      }
       isAnswered = false
-      shown += line.drawn()
+      shown += Self.lines([why]) + line.drawn()
       return false
     }
     return true
@@ -173,13 +234,15 @@ struct TerminalDialog {
   mutating func takeBack() {
     isAnswered = true
     shown +=
-      "\r\u{1b}[K"
+      TerminalReset.clear
       + Self.lines(["Never mind: somebody else has answered, or the app does not wait any more."])
   }
 
   /// Shows it anew, after something else was shown.
-  mutating func showAgain() {
+  mutating func showAgain(at now: UInt64, size: TerminalSize) {
     guard !isAnswered else { return }
-    shown += Self.lines([""] + introduction) + line.drawn()
+    self.size = size
+    quiet = QuietPeriod(from: now)
+    shown += beginning
   }
 }

@@ -20,7 +20,7 @@ struct ConfigurationKey: Sendable {
 
   /// What belongs together, under one heading of a file.
   enum Section: String, Sendable, CaseIterable {
-    case machine, user, mount, sign, backup
+    case machine, user, mount, sign, agent, backup
 
     /// What its keys are about, and whose file may have them.
     var help: String {
@@ -29,6 +29,7 @@ struct ConfigurationKey: Sendable {
       case .user: "the places of an ordinary user; root has those of [machine]"
       case .mount: "for 'insula mount'"
       case .sign: "for 'insula sign' and 'insula system sign'"
+      case .agent: "for questions at a terminal; root goes by the machine's file, all others by their own"
       case .backup: "for 'insula backup'; root goes by the machine's file, all others by their own"
       }
     }
@@ -41,7 +42,7 @@ struct ConfigurationKey: Sendable {
 extension ConfigurationKey {
   static let all = [
     machineStore, machineMountPoint, adminGroup, userStore, userMountPoint, mountOptions, identity,
-    backupRepository, backupPasswordFile, backupPasswordCommand, backupKeep,
+    promptWord, backupRepository, backupPasswordFile, backupPasswordCommand, backupKeep,
   ]
 
   static let machineStore = ConfigurationKey(
@@ -79,6 +80,12 @@ extension ConfigurationKey {
     section: .sign, name: "identity",
     kind: .name("the name of an identity; 'insula identity list' lists them"),
     help: "the identity to sign with", builtIn: { _ in "" }, builtInWords: "your only one")
+
+  static let promptWord = ConfigurationKey(
+    section: .agent, name: "word", kind: .name("a word that no app can guess"),
+    help: "your own word, which stands in each question that Insula asks you at a terminal: "
+      + "where it is missing, an app may be asking",
+    builtIn: { _ in "" }, builtInWords: "none")
 
   static let backupRepository = ConfigurationKey(
     section: .backup, name: "repository",

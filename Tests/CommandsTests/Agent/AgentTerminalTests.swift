@@ -38,9 +38,10 @@ struct AgentTerminalTests {
       daemon,
       [
         ("", ".Note. wants to use your photos.\r\n  .com.example.note, signed by team ABCDE12345."),
-        ("y", "Allowed[.]\r\n\r\n.Note. wants to use your contacts[.]"), ("", "does not say why"),
-        ("what", "Type 'y' or 'n'"), ("n", "Not allowed[.]\r\n\r\n.Note. wants to use your calendars[.]"),
-        ("", "Allow"), ("^D", "Nothing was decided[.]\r\n.*that was all\r\nover=1"),
+        ("", "Allow\\? "), ("y", "Allowed[.]\r\n"), ("", "Note. wants to use your contacts[.]"),
+        ("", "does not say why"), ("", "Allow\\? "), ("what", "Type 'y' or 'n'"), ("n", "Not allowed[.]\r\n"),
+        ("", "Note. wants to use your calendars[.]"), ("", "Allow\\? "),
+        ("^D", "Nothing was decided[.]\r\n.*that was all\r\nover=1"),
         // The terminal is as it was.
         ("stty -a | grep -c ' echo '", "[^0-9]1\r\n"),
       ])
@@ -104,7 +105,7 @@ struct AgentTerminalTests {
       tasks.end()
     }
     defer { replacing.join() }
-    try talk(daemon, [("", "Allow(.|\r\n)*Never mind(.|\r\n)*Allow"), ("y", "Allowed(.|\r\n)*over=1")])
+    try talk(daemon, [("", "your photos(.|\r\n)*Never mind(.|\r\n)*Allow"), ("y", "Allowed(.|\r\n)*over=1")])
     #expect(tasks.answers == [.allow])
   }
 

@@ -133,7 +133,7 @@ internal import Testing
   // MARK: At a terminal
 
   private func dialog(_ request: PanelRequest) -> Screen {
-    Screen(TerminalDialog(AgentQuestion(asking: FakeTasks.panel(1, request)), tree: tree, columns: 80))
+    Screen(AgentQuestion(asking: FakeTasks.panel(1, request)), tree: tree)
   }
 
   @Test func pathIsTypedAndCompleted() throws {

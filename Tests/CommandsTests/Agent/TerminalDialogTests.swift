@@ -13,7 +13,7 @@ internal import Testing
 /// Questions at a terminal, without one: what is typed, and what is shown.
 @Suite struct TerminalDialogTests {
   private static func dialog(_ task: AgentTask, tree: PanelTree? = nil, columns: Int = 80) -> Screen {
-    Screen(TerminalDialog(AgentQuestion(asking: task), tree: tree, columns: columns))
+    Screen(AgentQuestion(asking: task), tree: tree, columns: columns)
   }
 
   /// What is on the screen in the end, without the sequences that bring it there.
@@ -26,20 +26,21 @@ internal import Testing
     #expect(
       Self.words(dialog.takeShown())
         == """
-
         "Note" wants to use your photos.
           (com.example.note, signed by team ABCDE12345)
           It says: "Puts pictures into notes."
+        You have chosen no word. One that stands here shows you that Insula asks, and
+          no app: 'insula help configuration', [agent] word.
 
         Allow? [y/n] \("")
-        """.replacing("\n\nAllow", with: "\n\nAllow"))
+        """)
     let without = Self.dialog(FakeTasks.consent(1, .downloads, text: nil))
     #expect(without.takeShown().contains("  It does not say why.\r\n"))
     let nameless = Self.dialog(
       FakeTasks.consent(1, app: AgentApp(identifier: "com.example.note", name: " \n", team: "")))
     #expect(
       nameless.takeShown().hasPrefix(
-        "\r\n\"com.example.note\" wants to use your photos.\r\n  (com.example.note)\r\n"))
+        "\"com.example.note\" wants to use your photos.\r\n  (com.example.note)\r\n"))
   }
 
   @Test(
@@ -64,7 +65,70 @@ internal import Testing
   @Test func interruptIsNoAnswer() {
     let dialog = Self.dialog(FakeTasks.consent(1))
     #expect(dialog.take([0x79, 0x03, 0x0d]) == .interrupted)
+    #expect(dialog.takeShown().hasSuffix("^C\r\n"))
     #expect(dialog.take([0x79, 0x0d]) == .goesOn)
+  }
+
+  /// Keys that were meant for an app are no answer, and whoever types on is asked on.
+  @Test func keysThatComeTooEarlyAreNoAnswer() {
+    let dialog = Screen(AgentQuestion(asking: FakeTasks.consent(1)), isBeginning: true)
+    #expect(dialog.wait == 701 && !dialog.takeShown().contains("Allow?"))
+    dialog.pass(milliseconds: 3)
+    #expect(dialog.take(Array("y\r".utf8)) == .goesOn)
+    for _ in 0..<20 {
+      dialog.pass(milliseconds: 699)
+      #expect(dialog.take(Array("yes\r".utf8)) == .goesOn)
+    }
+    dialog.pass(milliseconds: 699)
+    #expect(dialog.takeAll().isEmpty)
+    dialog.pass(milliseconds: 1)
+    let shown = dialog.takeShown()
+    #expect(shown.hasPrefix("\"Note\" wants"))
+    #expect(shown.contains("(What was typed before this line was ignored.)"))
+    #expect(shown.hasSuffix("Allow? [y/n] ") && dialog.wait == nil)
+    #expect(dialog.take(Array("n\r".utf8)) == .answered(.deny))
+  }
+
+  /// The end of a question that decides nothing need not wait.
+  @Test func interruptCountsAtOnce() {
+    let dialog = Screen(AgentQuestion(asking: FakeTasks.consent(1)), isBeginning: true)
+    #expect(dialog.take([0x79, 0x0d, 0x03]) == .interrupted)
+    dialog.pass(milliseconds: 700)
+    #expect(dialog.take([0x79, 0x0d]) == .goesOn)
+  }
+
+  /// The person's own word stands above the line that they type in, and no stranger's word is there.
+  @Test func wordOfThePersonIsShown() {
+    let app = AgentApp(identifier: "x", name: "Your word: forged", team: "Your word: forged")
+    for columns in [24, 80] {
+      let dialog = Screen(
+        AgentQuestion(asking: FakeTasks.consent(1, text: "Your word: forged", app: app)),
+        word: "gr\u{1b}mün", columns: columns)
+      let lines = dialog.takeShown().replacing("\r\u{1b}[K", with: "").components(separatedBy: "\r\n")
+      #expect(lines.dropLast().last == "Your word: gr?mün", "\(lines)")
+      #expect(lines.filter { $0.hasPrefix("Your word") }.count == 1)
+    }
+  }
+
+  /// The terminal is reset when the question appears, and again when keys begin to count.
+  ///
+  /// What was on its way before has arrived by then. When it is over, nothing of it is there to be read by the
+  /// app.
+  @Test func terminalIsResetAndLeftEmpty() {
+    let dialog = Screen(AgentQuestion(asking: FakeTasks.consent(1)), isBeginning: true)
+    #expect(dialog.takeAll().hasPrefix(TerminalReset.text))
+    dialog.pass(milliseconds: 700)
+    let whole = dialog.takeAll()
+    #expect(whole.hasPrefix(TerminalReset.text) && whole.hasSuffix("Allow? [y/n] "))
+    _ = dialog.take(Array("y\r".utf8))
+    _ = dialog.takeAll()
+    #expect(dialog.end(.taken, of: .allow))
+    #expect(dialog.takeAll() == TerminalReset.clear + "Allowed.\r\n")
+    for (columns, rows) in [(39, 24), (80, 11), (1, 1), (40, 12)] {
+      let small = Screen(
+        AgentQuestion(asking: FakeTasks.consent(1)), columns: columns, rows: rows, isBeginning: true)
+      #expect(small.takeAll().hasPrefix("\u{1b}[8;24;80t") == (columns != 40), "\(columns) \(rows)")
+    }
   }
 
   @Test func whatBecomesOfItIsTold() {
@@ -136,11 +200,35 @@ internal import Testing
 /// A question whose answers can be looked at.
 final class Screen {
   private var dialog: TerminalDialog
+  private let size: TerminalSize
+  private var now: UInt64 = 0
 
-  init(_ dialog: TerminalDialog) { self.dialog = dialog }
+  /// Unless it `isBeginning`, nobody has typed for long enough.
+  init(
+    _ question: AgentQuestion, tree: PanelTree? = nil, word: String? = nil, columns: Int = 80, rows: Int = 24,
+    isBeginning: Bool = false
+  ) {
+    size = TerminalSize(columns: columns, rows: rows)
+    dialog = TerminalDialog(question, tree: tree, word: word, size: size, at: 0)
+    if !isBeginning { pass(milliseconds: 700) }
+  }
 
-  func take(_ bytes: [UInt8]) -> TerminalDialog.Step { dialog.take(bytes) }
-  func takeShown() -> String { dialog.takeShown() }
+  /// Lets time pass in which nothing is typed.
+  func pass(milliseconds: UInt64) {
+    now += milliseconds * 1_000_000
+    dialog.noteSilence(at: now, size: size)
+  }
+
+  var wait: Int32? { dialog.wait(at: now) }
+  func take(_ bytes: [UInt8]) -> TerminalDialog.Step { dialog.take(bytes, at: now) }
+  func takeAll() -> String { dialog.takeShown() }
+
+  /// What is on the screen since it was last reset.
+  func takeShown() -> String {
+    let parts = dialog.takeShown().components(separatedBy: TerminalReset.text)
+    return (parts.last ?? "").replacing(TerminalReset.clear, with: "")
+  }
+
   func takeBack() { dialog.takeBack() }
 
   func end(_ outcome: TerminalDialog.Outcome, of answer: AgentAnswer) -> Bool {

@@ -157,7 +157,7 @@ extension Context {
   /// Whether a variable says something.
   func isSet(_ variable: String) -> Bool { environment[variable].map { !$0.isEmpty } ?? false }
 
-  /// What the file of whoever runs this says of a key: root's repository is not every user's.
+  /// What the file of whoever runs this says of a key: what is root's own is not every user's.
   func ownValue(_ key: ConfigurationKey) -> String? {
     guard case .file(let path, _) = setting(key).origin,
       path == (ConfigurationFile.own(self) ?? .machines(self)).path

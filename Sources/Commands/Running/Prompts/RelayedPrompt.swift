@@ -13,36 +13,24 @@ struct RelayedPrompt {
   /// What was answered, until it is known what became of that.
   private var answer: AgentAnswer?
 
-  init(_ question: AgentQuestion, tree: PanelTree?, columns: Int, attributes: termios) {
-    dialog = TerminalDialog(question, tree: tree, columns: columns)
+  init(_ question: AgentQuestion, tree: PanelTree?, word: String?, size: TerminalSize, attributes: termios) {
+    dialog = TerminalDialog(question, tree: tree, word: word, size: size, at: monotonicNanoseconds())
     self.attributes = attributes
   }
 
-  /// Has the terminal show the question as it is, whatever the app has sent to it before.
-  ///
-  /// It could hide or swallow ours, and show one of its own in its place.
-  private static let plain = [
-    // The end of whatever is half sent.
-    "\u{18}", "\u{1b}\\",
-    // All of the screen is used, and shown at once; the cursor stays where it is.
-    "\u{1b}7", "\u{1b}[?69l", "\u{1b}[r", "\u{1b}[?2026l", "\u{1b}8",
-    // Letters are letters, in the terminal's own colours.
-    "\u{f}", "\u{1b}%G", "\u{1b}(B", "\u{1b}[0m", "\u{1b}[4l",
-    "\u{1b}]104\u{1b}\\", "\u{1b}]110\u{1b}\\", "\u{1b}]111\u{1b}\\",
-    // Nothing of the app's stands beside or below it.
-    "\u{1b}[J",
-  ].joined()
+  mutating func takeShown() -> [UInt8] { Array(dialog.takeShown().utf8) }
 
-  private var isPlain = false
+  /// Milliseconds after which to look whether something is typed; nil if that does not matter.
+  var wait: Int32? { dialog.wait(at: monotonicNanoseconds()) }
 
-  mutating func takeShown() -> [UInt8] {
-    defer { isPlain = true }
-    return Array(((isPlain ? "" : Self.plain) + dialog.takeShown()).utf8)
+  /// Nothing is being typed at this moment.
+  mutating func noteSilence(_ size: TerminalSize) {
+    dialog.noteSilence(at: monotonicNanoseconds(), size: size)
   }
 
   /// What is to be sent for what was typed; with ^C, the app gets that too.
   mutating func take(_ bytes: [UInt8]) -> (message: PromptMessage?, isInterrupted: Bool) {
-    switch dialog.take(bytes) {
+    switch dialog.take(bytes, at: monotonicNanoseconds()) {
     case .goesOn: return (nil, false)
     case .answered(let answer): return (note(answer), false)
     case .interrupted: return (note(.dismiss), true)
@@ -64,8 +52,5 @@ struct RelayedPrompt {
   mutating func takeBack() { dialog.takeBack() }
 
   /// After something else was shown.
-  mutating func showAgain() {
-    isPlain = false
-    dialog.showAgain()
-  }
+  mutating func showAgain(_ size: TerminalSize) { dialog.showAgain(at: monotonicNanoseconds(), size: size) }
 }

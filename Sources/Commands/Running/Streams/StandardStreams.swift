@@ -10,7 +10,7 @@ enum StandardStreams {
   /// Throws if one of them is a directory: from there a way leads up to the root of the machine, whatever is
   /// mounted where.
   ///
-  /// Says so if nothing will be read.
+  /// Says so if the app will read nothing.
   static func check(_ console: Console) throws(CommandFailure) {
     for (number, name) in names.enumerated() {
       guard let status = try? FD(Int32(number)).status(), status.isDirectory else { continue }

@@ -42,7 +42,7 @@ enum OwnTerminal {
       switch try OtherTerminals.replace(hasTerminal: true) {
       case .ended(let status): return .ended(status)
       // It stays open for as long as this process, or is closed in the others.
-      case .goesOn(let copier): return try split(outer.release(), owner, copier)
+      case .goesOn(let copier): return try split(outer.release(), owner, copier, context)
       }
     } catch {
       throw CommandFailure(.failed, "can't create a terminal for it: \(error.message)")
@@ -55,7 +55,9 @@ enum OwnTerminal {
     SIGCHLD,
   ]
 
-  private static func split(_ outer: FD, _ owner: UInt32, _ copier: Int32?) throws(Errno) -> Outcome {
+  private static func split(
+    _ outer: FD, _ owner: UInt32, _ copier: Int32?, _ context: Context
+  ) throws(Errno) -> Outcome {
     try ActingUser.requireOneThread()
     let (master, slave) = try Pairs.terminal(owner: owner)
     try slave.set(terminalAttributes: outer.terminalAttributes())
@@ -73,7 +75,8 @@ enum OwnTerminal {
     if keeper != 0 {
       close(slave, ends.theirs, prompts.theirs)
       var relay = TerminalRelay(
-        outer: outer, master: master, keeping: ends.mine, prompts: prompts.mine, keeper: keeper)
+        outer: outer, master: master, keeping: ends.mine, prompts: prompts.mine, keeper: keeper,
+        word: context.ownValue(.promptWord))
       let status = try relay.run(takesTerminal: takesTerminal, signals: relayed)
       restore(before)
       return .ended(status)
@@ -92,13 +95,21 @@ enum OwnTerminal {
     if takesTerminal { try slave.setForeground(getpid()) }
     close(slave, ends.theirs)
     restore(before)
-    let isTyping = streams.contains(FD(0))
+    let isTyping = streams.contains(FD(0)) && !isPassedOn
     if !isTyping { close(prompts.theirs) }
     // The keeper is the first of this session, and our parent.
     let parent = getsid(0)
     try endWithParent(parent)
     return .goesOn(
       TerminalProcesses(keeper: parent, copier: copier), prompts: isTyping ? prompts.theirs : nil)
+  }
+
+  /// Whether a program beside the app gets what that writes, and could show it while a question is there.
+  private static var isPassedOn: Bool {
+    [FD(1), FD(2)].contains { stream in
+      guard let type = try? stream.status().type else { return false }
+      return type == S_IFIFO || type == S_IFSOCK
+    }
   }
 
   /// A change of user takes that away again.

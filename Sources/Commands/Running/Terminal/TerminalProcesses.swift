@@ -6,9 +6,7 @@ internal import LinuxIO
 
 /// The processes that stand between a command and the terminals of its caller.
 struct TerminalProcesses: Equatable {
-  /// The process that keeps the command's own terminal; its parent relays.
-  ///
-  /// Nil if it has no terminal.
+  /// The process that keeps the command's own terminal, whose parent relays; nil if there is none.
   var keeper: Int32?
   /// The process that copies output to terminals of other sessions; nil if there is none.
   var copier: Int32?

@@ -42,8 +42,9 @@ extension TerminalRelay {
     }
     var tree: PanelTree?
     if case .panel = question.kind { tree = PanelTree(at: mountPoint, for: user) }
-    try? outer.set(terminalAttributes: before.passingEverything)
-    prompt = RelayedPrompt(question, tree: tree, columns: outer.terminalColumns, attributes: before)
+    try? outer.set(terminalAttributes: before.askingOnly)
+    prompt = RelayedPrompt(
+      question, tree: tree, word: word, size: outer.terminalSize, attributes: before)
     showPrompt()
   }
 
@@ -61,11 +62,26 @@ extension TerminalRelay {
     }
   }
 
+  /// Nothing is being typed; when that was so for a while, keys are answers.
+  mutating func noteSilence() {
+    guard prompt != nil else { return }
+    prompt?.noteSilence(outer.terminalSize)
+    showPrompt()
+  }
+
+  /// Whether another process asks at this terminal: what it shows must not be covered by what our app shows.
+  ///
+  /// That one is in the foreground.
+  var isAskedByAnother: Bool {
+    prompt == nil && !hasHungUp && !outer.isInForeground
+      && (try? outer.terminalAttributes())?.isAskingOnly ?? false
+  }
+
   /// Asks once more where the terminal was somebody else's meanwhile.
   mutating func askAgain() {
     guard let before = prompt?.attributes, outer.isInForeground else { return }
-    try? outer.set(terminalAttributes: before.passingEverything)
-    prompt?.showAgain()
+    try? outer.set(terminalAttributes: before.askingOnly)
+    prompt?.showAgain(outer.terminalSize)
     showPrompt()
   }
 
@@ -79,8 +95,10 @@ extension TerminalRelay {
     showPrompt()
     guard let before = prompt?.attributes else { return }
     prompt = nil
-    // Otherwise it stays as the app has it.
-    if attributes == nil, outer.isInForeground { try? outer.set(terminalAttributes: before) }
+    guard outer.isInForeground else { return }
+    try? outer.set(terminalAttributes: attributes?.passingEverything ?? before)
+    // The screen of an app that fills it is to be shown anew.
+    if attributes != nil { TerminalMessage.signalAll(SIGWINCH).send(to: keeping) }
   }
 
   mutating func closePrompts() {

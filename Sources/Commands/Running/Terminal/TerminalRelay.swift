@@ -17,6 +17,8 @@ struct TerminalRelay {
   private(set) var master: FD?
   let keeping: FD
   private let keeper: Int32
+  /// A word of the person's own choosing, for questions.
+  let word: String?
   /// Where questions come from; nil when there are none to come.
   var prompts: FD?
   /// What the person is being asked; what the app shows, and what is typed for it, waits.
@@ -30,12 +32,13 @@ struct TerminalRelay {
   var shown: [UInt8] = []
   private var status: Int32?
 
-  init(outer: FD, master: FD, keeping: FD, prompts: FD, keeper: Int32) {
+  init(outer: FD, master: FD, keeping: FD, prompts: FD, keeper: Int32, word: String?) {
     self.outer = outer
     self.master = master
     self.keeping = keeping
     self.prompts = prompts
     self.keeper = keeper
+    self.word = word
   }
 
   /// Relays until all has ended; the exit status.
@@ -59,22 +62,28 @@ struct TerminalRelay {
     let isAsking = prompt != nil
     let reads =
       isAsking ? outer.isInForeground : attributes != nil && typed.isEmpty && master != nil
-    let outerEvents = (reads ? POLLIN : 0) | (shown.isEmpty ? 0 : POLLOUT)
-    let masterEvents = (shown.isEmpty && !isAsking ? POLLIN : 0) | (typed.isEmpty ? 0 : POLLOUT)
+    let isHeld = isAskedByAnother
+    let outerEvents = (reads ? POLLIN : 0) | (shown.isEmpty || isHeld ? 0 : POLLOUT)
+    let masterEvents = (shown.isEmpty && !isAsking && !isHeld ? POLLIN : 0) | (typed.isEmpty ? 0 : POLLOUT)
     var watched = [
       watch(arriving, POLLIN), watch(status == nil ? keeping : nil, POLLIN),
-      watch(hasHungUp ? nil : outer, outerEvents), watch(master, masterEvents),
+      watch(hasHungUp ? nil : outer, outerEvents), watch(masterEvents == 0 ? nil : master, masterEvents),
       watch(prompts, POLLIN),
     ]
     // What still has the terminal when the keeper has gone is not waited for.
-    let count = try retrying { poll(&watched, nfds_t(watched.count), status == nil ? -1 : 1000) }
-    if count == 0 { return end(showing: true) }
+    let wait = [isHeld ? Self.holding : nil, prompt?.wait, status == nil ? nil : 1000].compactMap(\.self)
+    let count = try retrying { poll(&watched, nfds_t(watched.count), wait.min() ?? -1) }
+    if isAsking, reads, watched[2].revents == 0 { noteSilence() }
+    if count == 0, status != nil, !isHeld { return end(showing: true) }
     if watched[4].revents != 0 { hearPrompts() }
     if watched[3].revents != 0 { exchange(Int32(watched[3].revents)) }
     if watched[2].revents != 0 { exchangeOuter(Int32(watched[2].revents)) }
     if watched[1].revents != 0 { hear() }
     if watched[0].revents != 0 { try obey(arriving) }
   }
+
+  /// How often to look whether another process has ended its question.
+  private static let holding: Int32 = 100
 
   // MARK: Bytes
 
@@ -184,6 +193,7 @@ struct TerminalRelay {
 
   /// The app may still be about to leave the screen as it should be.
   private mutating func showWhatIsThere() {
+    guard prompt == nil else { return }
     while let master, shown.isEmpty, (try? master.waitUntilReadable(milliseconds: 20)) == true,
       let bytes = Self.read(from: master), !bytes.isEmpty
     {
