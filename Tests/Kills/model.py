@@ -79,6 +79,11 @@ class World(AppLoad):
         os.mkdir(self.plain)
         self.number = 0
 
+    @property
+    def user(self):
+        """An account of this run's own, or who runs it."""
+        return f"insula-model-{os.getpid()}" if IS_ROOT else pwd.getpwuid(os.getuid()).pw_name
+
     def start(self):
         self.mount.start()
         self.prepare_app()
@@ -96,6 +101,8 @@ class World(AppLoad):
         for actor in [*getattr(self, "actors", {}).values(), *getattr(self, "models", {}).values()]:
             actor.end()
         self.mount.end()
+        if IS_ROOT:
+            subprocess.run(["userdel", self.user], stderr=subprocess.DEVNULL)
 
     def attempt(self, steps):
         """What is wrong; None if nothing is."""

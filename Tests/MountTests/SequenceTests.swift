@@ -29,6 +29,21 @@ struct SequenceTests {
     try run(["--length", "2", "--share", "60"], asNobody: true)
   }
 
+  /// Four processes in two views do random operations; what fails is printed as a short sequence.
+  @Test(arguments: [[], ["-o", "nopassthrough"]])
+  func randomOperationsAreAsInTheModel(options: [String]) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/model.py"), "--rounds", "8"] + options
+    let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
+    let result = try Program.run(words, environment: environment)
+    print(result.output)
+    #expect(
+      result.status == 0 && result.output.hasSuffix("8 rounds of 60 steps, 0 with differences\n"),
+      "\(result.output)\(result.errors)")
+  }
+
   private func run(_ options: [String], asNobody: Bool = false) throws {
     let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/sequences.py")] + options
     let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
