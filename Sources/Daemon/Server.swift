@@ -345,6 +345,8 @@ package final class Server: Sendable {
     report.mode = store.description.mode.rawValue
     report.mountPoint = mountPoint
     report.passthrough = counts.passthrough
+    report.uncachedDirectories = counts.uncachedDirectories
+    report.uncachedUsers = counts.uncachedUsers
     report.sealRefusals = counts.sealRefusals
     report.fileHandles = usesHandles
     report.writableCode = store.description.allowsWritableCode

@@ -8,6 +8,10 @@ package struct ServerReport: Codable, Sendable {
   package var mode = "system"
   package var mountPoint = ""
   package var passthrough = false
+  /// In how many directories no names are cached for a moment, and for how many users in none of theirs,
+  /// since their names had to be withdrawn at everyone's expense; earlier daemons don't say.
+  package var uncachedDirectories: Int?
+  package var uncachedUsers: Int?
   /// How often something in an installed app or in the system domain was refused because it is not what was
   /// sealed.
   package var sealRefusals: UInt64 = 0

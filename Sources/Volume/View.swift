@@ -213,16 +213,21 @@ package final class View: FileSystem {
     package let openDirectories: Int
     package let locks: Int
     package let passthrough: Bool
+    /// How many directories, and users with all of theirs, have no names cached for a moment.
+    package let uncachedDirectories: Int
+    package let uncachedUsers: Int
     /// How often something was refused because it is not what was sealed.
     package let sealRefusals: UInt64
   }
 
   package var counts: Counts {
     let known = nodes.counts
+    let uncached = memory.nameCacheBackoff.counts()
     return Counts(
       nodes: known.nodes, descriptors: known.descriptors, openFiles: files.count,
       openDirectories: directories.count, locks: volume.locks.count,
-      passthrough: usesPassthrough, sealRefusals: volume.readOnlyRegions.refusals)
+      passthrough: usesPassthrough, uncachedDirectories: uncached.directories,
+      uncachedUsers: uncached.owners, sealRefusals: volume.readOnlyRegions.refusals)
   }
 }
 

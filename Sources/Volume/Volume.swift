@@ -23,7 +23,7 @@ package struct VolumeSettings: Sendable {
   /// Only the daemon changes the store, so this could be infinite. A day limits the harm if someone changes
   /// the backing files directly.
   package var cacheSeconds: Double = 86_400
-  /// For how long names in a directory are not kept once all names had to be withdrawn for its sake
+  /// For how long names in a directory are not cached once all names had to be withdrawn for its sake
   /// (`NameCacheBackoff`).
   package var backoffSeconds: UInt32 = 60
   /// The kernel keeps POSIX and flock locks to itself: faster closes, but other views do not see them.

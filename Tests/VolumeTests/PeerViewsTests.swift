@@ -230,6 +230,29 @@ struct PeerViewsTests {
     #expect(try mode().contains(.keepCache))
   }
 
+  /// Where an app saves a document through its own view, names are not cached for a while in the whole tree,
+  /// and in no other directory of its user.
+  @Test func oneSaveThroughAnotherViewConcernsItsDirectoryAlone() throws {
+    let fixture = try Fixture()
+    let (view, app) = (fixture.view, try View(fixture.tree.volume, user: Caller.alice.uid))
+    app.started(RecordingConnection(passthrough: true, canWithdraw: true))
+    for name in ["documents", "projects"] {
+      try view.makeDirectory("Users/Shared/\(name)", mode: 0o755, by: .alice)
+      try view.make("Users/Shared/\(name)/letter", by: .alice)
+    }
+    let day = view.volume.settings.cacheSeconds
+    func validity(_ path: String) throws -> Double {
+      try view.find("Users/Shared/" + path, by: .bob).validity
+    }
+    #expect(try validity("documents/letter") == day && validity("projects/letter") == day)
+    try app.make("Users/Shared/documents/new", by: .alice)
+    try app.rename("Users/Shared/documents/new", to: "Users/Shared/documents/letter", by: .alice)
+    #expect(try validity("documents/letter") == 0)
+    #expect(try validity("projects/letter") == day)
+    #expect(view.counts.uncachedDirectories == 1 && view.counts.uncachedUsers == 0)
+    app.ended()
+  }
+
   @Test func zonesMoveInAllViews() throws {
     let fixture = try Fixture()
     let nodes = try fixture.know(Self.dir, Self.file)

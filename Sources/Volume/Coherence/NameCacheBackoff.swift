@@ -7,68 +7,92 @@ internal import Synchronization
 /// Backs off from caching names in directories whose names had to be withdrawn by
 /// `Connection.entriesChanged`, which makes the kernel look up all names of the view again.
 ///
-/// Names in such a directory are not cached for a while, so nothing needs to be withdrawn there meanwhile. A
-/// user who closes and opens a directory repeatedly, or changes it through two views at once, then slows down
-/// only their own walks. As they could use many directories, this applies to all directories of the owner,
-/// except root's.
+/// Names in such a directory are not cached for a minute, so nothing needs to be withdrawn there meanwhile.
+/// An app that saves a document in a granted folder causes that in the view of the whole tree, so it concerns
+/// the one directory. But whoever closes and opens directories again and again, or changes them through two
+/// views at once, makes everyone's names be looked up again each time, and could do so in any number of
+/// directories. So an owner whose directories cause it several times within a minute has none cached for a
+/// minute, except root. Then nothing of theirs needs to be withdrawn.
 final class NameCacheBackoff: Sendable {
-  private enum Key: Hashable {
-    case directory(ObjectNumber)
-    case owner(UInt32)
+  fileprivate struct Owner {
+    /// Since when withdrawals are counted.
+    var since: UInt32
+    var count = 0
+    var until: UInt32 = 0
   }
-  private struct Pause {
-    var until: UInt32
-    var seconds: UInt32
+  fileprivate struct State {
+    /// When the pause of a directory ends.
+    var directories: [ObjectNumber: UInt32] = [:]
+    var owners: [UInt32: Owner] = [:]
   }
-  private static let mostSeconds: UInt32 = 86_400
-  private static let mostEntries = 4096
+  /// How many withdrawals within a pause's length lead to a pause for all directories of an owner.
+  static let tolerated = 5
+  static let maxEntries = 4096
 
-  /// The length of the first pause.
-  private let firstSeconds: UInt32
-  private let pauses = OrderedMutex<[Key: Pause]>(.leaf, [:])
+  /// The length of a pause.
+  private let seconds: UInt32
+  private let state = OrderedMutex(.leaf, State())
   /// When the last of them ends; 0 if there was none yet.
   private let lastEnd = Atomic<UInt32>(0)
 
   /// With 0 seconds there is no backoff.
-  init(seconds: UInt32) { firstSeconds = seconds }
+  init(seconds: UInt32) { self.seconds = seconds }
 
   /// Whether names in a directory must not be cached now.
   ///
   /// The owner is nil where owners make no difference.
-  func covers(_ directory: ObjectNumber, owner: UInt32?) -> Bool {
-    let end = lastEnd.load(ordering: .relaxed)
-    guard end != 0 else { return false }
-    let now = coarseSeconds()
-    guard now < end else { return false }
-    return pauses.withLock { pauses in
-      if let pause = pauses[.directory(directory)], now < pause.until { return true }
-      if let owner, let pause = pauses[.owner(owner)], now < pause.until { return true }
+  func covers(_ directory: ObjectNumber, owner: UInt32?, at now: UInt32 = coarseSeconds()) -> Bool {
+    guard now < lastEnd.load(ordering: .relaxed) else { return false }
+    return state.withLock { state in
+      if let end = state.directories[directory], now < end { return true }
+      if let owner, let found = state.owners[owner], now < found.until { return true }
       return false
     }
   }
 
   /// Names of this directory have been withdrawn at everyone's expense.
-  func add(_ directory: ObjectNumber, owner: UInt32?) {
-    guard firstSeconds > 0 else { return }
-    let now = coarseSeconds()
-    let end = pauses.withLock { pauses in
-      if pauses.count >= Self.mostEntries { pauses = pauses.filter { now < $0.value.until } }
-      var end = pause(&pauses, .directory(directory), now)
-      if let owner, owner != 0 { end = max(end, pause(&pauses, .owner(owner), now)) }
-      return end
+  func add(_ directory: ObjectNumber, owner: UInt32?, at now: UInt32 = coarseSeconds()) {
+    guard seconds > 0 else { return }
+    let end = now &+ seconds
+    state.withLock { state in
+      // Names that were cached before a pause began may still have to be withdrawn.
+      if state.directories[directory].map({ now < $0 }) != true {
+        state.makeRoom(at: now)
+        if state.directories.count < Self.maxEntries { state.directories[directory] = end }
+      }
+      if let owner, owner != 0 { state.note(owner, now, seconds) }
     }
     lastEnd.max(end, ordering: .relaxed)
   }
 
-  /// The first pause is short; one that follows within a day is four times as long as the previous one.
-  private func pause(_ pauses: inout [Key: Pause], _ key: Key, _ now: UInt32) -> UInt32 {
-    var seconds = firstSeconds
-    if let last = pauses[key] {
-      // Names that were cached before the pause began may still have to be withdrawn.
-      if now < last.until { return last.until }
-      if now - last.until < Self.mostSeconds { seconds = min(4 * last.seconds, Self.mostSeconds) }
+  /// How many directories, and owners with all of theirs, have no names cached now.
+  func counts(at now: UInt32 = coarseSeconds()) -> (directories: Int, owners: Int) {
+    guard now < lastEnd.load(ordering: .relaxed) else { return (0, 0) }
+    return state.withLock { state in
+      (state.directories.count { now < $0.value }, state.owners.count { now < $0.value.until })
     }
-    pauses[key] = Pause(until: now &+ seconds, seconds: seconds)
-    return now &+ seconds
+  }
+}
+
+extension NameCacheBackoff.State {
+  /// Counts a withdrawal for the sake of an owner's directory.
+  fileprivate mutating func note(_ owner: UInt32, _ now: UInt32, _ seconds: UInt32) {
+    var noted = owners[owner] ?? NameCacheBackoff.Owner(since: now)
+    guard now >= noted.until else { return }
+    if now - min(now, noted.since) >= seconds { noted = NameCacheBackoff.Owner(since: now) }
+    noted.count += 1
+    // Nobody gets around this by having more directories than are remembered.
+    if noted.count >= NameCacheBackoff.tolerated || directories.count >= NameCacheBackoff.maxEntries {
+      noted = NameCacheBackoff.Owner(since: now, until: now &+ seconds)
+    }
+    owners[owner] = noted
+  }
+
+  /// Forgets what is over.
+  fileprivate mutating func makeRoom(at now: UInt32) {
+    if directories.count >= NameCacheBackoff.maxEntries {
+      directories = directories.filter { now < $0.value }
+    }
+    if owners.count >= NameCacheBackoff.maxEntries { owners = owners.filter { now < $0.value.until } }
   }
 }
