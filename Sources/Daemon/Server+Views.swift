@@ -112,13 +112,11 @@ extension Server {
 
   private func settings(of hold: ContainerHold?) -> ConnectionSettings {
     var settings = ConnectionSettings()
-    settings.passthrough = passesThrough
+    addDataPath(to: &settings)
     settings.deadlines = store.deadlines + (hold?.deadlines ?? [])
     settings.localLocks = options.localLocks
     // What an app had found it would be told on when it has lost it.
     settings.cachesLinks = false
-    // Elsewhere files are opened so where a map that two views write to must not be had.
-    settings.sharesDirectMaps = isSystem
     return settings
   }
 

@@ -214,6 +214,7 @@ package final class Server: Sendable {
     guard view.waitUntilStarted(milliseconds: 20_000) else {
       throw ServeFailure.noAnswer(mountPoint: mountPoint)
     }
+    probePassthrough()
   }
 
   /// The number of the view of the whole tree, which is the first.
@@ -221,7 +222,7 @@ package final class Server: Sendable {
 
   private var settings: ConnectionSettings {
     var settings = ConnectionSettings()
-    settings.passthrough = passesThrough
+    settings.passthrough = mayPassThrough
     settings.deadlines = store.deadlines
     settings.localLocks = options.localLocks
     return settings
@@ -272,6 +273,7 @@ package final class Server: Sendable {
     do throws(Errno) {
       let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
       try session.resume(first, volume.slow)
+      probePassthrough()
       try serve(session)
       for app in apps { try takeOver(app) }
       for backup in backups { try takeOver(backup) }
@@ -331,11 +333,6 @@ package final class Server: Sendable {
   /// Has changes of the tree that are the daemon's own reach all who look at it.
   var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views, leases: leases) }
 
-  /// Whether the kernel may read and write backing files itself.
-  ///
-  /// It would go on with that when the lease on the store is another machine's.
-  var passesThrough: Bool { options.passthrough && isSystem && store.lease == nil }
-
   var isSystem: Bool { store.description.mode == .system }
 
   /// What `insula status` shows.
@@ -344,7 +341,7 @@ package final class Server: Sendable {
     var report = ServerReport()
     report.mode = store.description.mode.rawValue
     report.mountPoint = mountPoint
-    report.passthrough = counts.passthrough
+    noteDataPath(counts.dataPath, in: &report)
     report.uncachedDirectories = counts.uncachedDirectories
     report.uncachedUsers = counts.uncachedUsers
     report.sealRefusals = counts.sealRefusals

@@ -8,6 +8,8 @@ package struct ServerReport: Codable, Sendable {
   package var mode = "system"
   package var mountPoint = ""
   package var passthrough = false
+  /// Why there is none; earlier daemons don't say.
+  package var passthroughReason: String?
   /// In how many directories no names are cached for a moment, and for how many users in none of theirs,
   /// since their names had to be withdrawn at everyone's expense; earlier daemons don't say.
   package var uncachedDirectories: Int?

@@ -14,6 +14,10 @@ package protocol Connection: AnyObject, Sendable {
   /// Whether data can go straight to backing files.
   var passthrough: Bool { get }
 
+  /// Whether what is opened past the page cache can be mapped shared: see
+  /// ``ConnectionSettings/sharesDirectMaps``.
+  var sharesDirectMaps: Bool { get }
+
   /// Makes the kernel drop the attributes of this object, and those in replies under way.
   func attributesChanged(_ node: NodeID)
 
@@ -54,13 +58,15 @@ package protocol Connection: AnyObject, Sendable {
 /// Speaks to the kernel over a session.
 final class SessionConnection: Connection {
   let passthrough: Bool
+  let sharesDirectMaps: Bool
   // The session owns the filesystem, which keeps this: until it is told that the connection has ended
   // (`FileSystem.ended`).
   private let session: Session
 
-  init(_ session: Session, passthrough: Bool) {
+  init(_ session: Session, _ agreed: Handshake.Agreement) {
     self.session = session
-    self.passthrough = passthrough
+    passthrough = agreed.passthrough
+    sharesDirectMaps = agreed.sharesDirectMaps
   }
 
   func attributesChanged(_ node: NodeID) {

@@ -25,6 +25,12 @@ struct Handshake {
     static let maxStackDepth = 36
   }
 
+  /// What the daemon goes by.
+  struct Agreement {
+    let passthrough: Bool
+    let sharesDirectMaps: Bool
+  }
+
   private let settings: ConnectionSettings
   private var unique: UInt64 = 0
   private var offered: UInt32 = 0
@@ -47,10 +53,9 @@ struct Handshake {
     offered2 = Wire.word(at: 56, of: message)
   }
 
-  /// Sends what libfuse replies, completed; tells `agreed` whether there is passthrough, before the kernel
-  /// can send more.
+  /// Sends what libfuse replies, completed; tells `agreed` what that says, before the kernel can send more.
   mutating func send(
-    _ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32, agreed: (Bool) -> Void
+    _ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32, agreed: (Agreement) -> Void
   ) -> Int {
     guard count == 2, let header = vectors[0].iov_base, let body = vectors[1].iov_base,
       header.loadUnaligned(fromByteOffset: 8, as: UInt64.self) == unique,
@@ -74,7 +79,7 @@ struct Handshake {
     // overlay.
     let passthrough = flags2 & Flag2.passthrough != 0
     body.storeBytes(of: passthrough ? 1 : 0, toByteOffset: Reply.maxStackDepth, as: UInt32.self)
-    agreed(passthrough)
+    agreed(Agreement(passthrough: passthrough, sharesDirectMaps: flags2 & Flag2.directMaps != 0))
     if isRepeated { return vectors[0].iov_len + vectors[1].iov_len }
     return writev(fd, vectors, count)
   }

@@ -251,8 +251,8 @@ package final class Session: @unchecked Sendable {
         write(UnsafeBufferPointer(start: vectors, count: Int(count)), to: fd)
       }
     }
-    let sent = handshake.send(fd, vectors, count) { passthrough in
-      fileSystem.started(SessionConnection(self, passthrough: passthrough))
+    let sent = handshake.send(fd, vectors, count) { agreed in
+      fileSystem.started(SessionConnection(self, agreed))
     }
     if sent > 0, !handshake.isPending { fileSystem.began(by: handshake.message) }
     return sent

@@ -8,7 +8,7 @@ internal import Policy
 
 /// What a store consists of, and how it is laid out.
 package enum StoreLayout {
-  static let descriptionName = "store.plist"
+  package static let descriptionName = "store.plist"
   /// Lies in a store that is being made in place; a store that is made beside needs none.
   static let unfinishedName = "unfinished"
   /// Holds what the daemon has begun to make; it is there while one runs, and empty when one begins.

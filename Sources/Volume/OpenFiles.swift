@@ -169,6 +169,8 @@ struct OpenFile: Sendable {
   let payer: Payer
   /// What the kernel reads and writes by itself.
   var backing: Backings.Backing?
+  /// What it can do by memory maps of its view's own.
+  var maps = MapUse.none
 
   var descriptors: [SharedFD] {
     guard let descriptor else { return [] }

@@ -104,6 +104,7 @@ package final class View: FileSystem {
   deinit {
     if !TakingOver.isUnderWay { volume.kept?.forget(.viewMemory, view: number) }
     volume.views.remove(number)
+    volume.maps.ended(number)
     volume.views.ended(number)
   }
 
@@ -121,6 +122,7 @@ package final class View: FileSystem {
     kernel.end()
     volume.locks.releaseAll(of: number)
     closeAll()
+    volume.maps.ended(number)
   }
 
   /// Waits for the kernel to begin; false when the time is over.
@@ -137,6 +139,29 @@ package final class View: FileSystem {
   var usesPassthrough: Bool {
     kernel.passthrough && !passthroughRefused.load(ordering: .relaxed)
   }
+
+  /// Finds out whether the kernel passes through what is on the filesystem of this file, as the store is.
+  ///
+  /// A filesystem that is layered over another is refused only when a file of it is registered.
+  package func probePassthrough(with file: FD) {
+    kernel.notify { connection in
+      guard connection.passthrough else { return }
+      do throws(Errno) {
+        connection.unregisterBacking(try connection.registerBacking(file))
+      } catch {
+        if Self.forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }
+      }
+    }
+  }
+
+  /// How data goes.
+  package var dataPath: DataPath {
+    guard kernel.passthrough else { return .throughDaemon }
+    return usesPassthrough ? .passthrough : .refused
+  }
+
+  /// What the kernel says to files of a filesystem none of whose files it passes through.
+  private static let forGood: [Errno] = [.ELOOP, .EPERM, .EOPNOTSUPP, .ENOTTY, .EINVAL]
 
   /// The same for what lies beside, or is, such an object: of some volumes the daemon alone reads and writes.
   func usesPassthrough(on object: ObjectNumber) -> Bool {
@@ -182,8 +207,7 @@ package final class View: FileSystem {
         }
       }
     } catch {
-      let forGood: [Errno] = [.ELOOP, .EPERM, .EOPNOTSUPP, .ENOTTY, .EINVAL]
-      if !isOnVolume, forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }
+      if !isOnVolume, Self.forGood.contains(error) { passthroughRefused.store(true, ordering: .relaxed) }
       return nil
     }
   }
@@ -212,7 +236,7 @@ package final class View: FileSystem {
     package let openFiles: Int
     package let openDirectories: Int
     package let locks: Int
-    package let passthrough: Bool
+    package let dataPath: DataPath
     /// How many directories, and users with all of theirs, have no names cached for a moment.
     package let uncachedDirectories: Int
     package let uncachedUsers: Int
@@ -225,10 +249,19 @@ package final class View: FileSystem {
     let uncached = memory.nameCacheBackoff.counts()
     return Counts(
       nodes: known.nodes, descriptors: known.descriptors, openFiles: files.count,
-      openDirectories: directories.count, locks: volume.locks.count,
-      passthrough: usesPassthrough, uncachedDirectories: uncached.directories,
-      uncachedUsers: uncached.owners, sealRefusals: volume.readOnlyRegions.refusals)
+      openDirectories: directories.count, locks: volume.locks.count, dataPath: dataPath,
+      uncachedDirectories: uncached.directories, uncachedUsers: uncached.owners,
+      sealRefusals: volume.readOnlyRegions.refusals)
   }
+}
+
+/// How the data of files goes between a program and the store.
+package enum DataPath: Sendable {
+  /// The kernel reads and writes the store's files itself.
+  case passthrough
+  case throughDaemon
+  /// The same, since the kernel can, but not with the store's filesystem.
+  case refused
 }
 
 extension Object.Kind {

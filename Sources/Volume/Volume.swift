@@ -97,6 +97,7 @@ package final class Volume: Sendable {
   /// What sees it, and which of those know what.
   let views = Views()
   let interest = InterestIndex()
+  let maps = MapOwners()
   let mounts = MountsInTree()
   let workingDirectories = WorkingDirectoryScanner()
   /// What the next worker finds; nil where there will be none.

@@ -25,10 +25,11 @@ final class SeveralMounts {
   ///
   /// `scope` is what all but the first have of the tree, and `user` whose they are; or they are `app`'s, with
   /// what it is granted; or files views that show the directory `files`. `rootless` is how a user's daemon
-  /// does things: data through it, no handles. `say` gets what the volume has to say.
+  /// does things: data through it, no handles. Without `passthrough` root's does that, too. `say` gets what
+  /// the volume has to say.
   init(
     _ count: Int = 2, remembering: Bool = true, localLocks: Bool = false, rootless: Bool = false,
-    scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil,
+    passthrough: Bool = true, scope: Scope = .wholeTree, user: UInt32? = nil, app: AppIdentifier? = nil,
     files: String? = nil, say: @escaping @Sendable (String) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
@@ -59,9 +60,9 @@ final class SeveralMounts {
       var settings = MountSettings()
       settings.allowOther = true
       var wanted = ConnectionSettings()
-      wanted.passthrough = !rootless
+      wanted.passthrough = !rootless && passthrough
       wanted.localLocks = localLocks
-      wanted.sharesDirectMaps = number > 0 && !rootless
+      wanted.sharesDirectMaps = number > 0 && wanted.passthrough
       try temporary.makeDirectory("\(number)", mode: 0o755)
       let connection = try Mount.direct(at: temporary.appending("\(number)"), settings)
       try pool.add(Session(view, over: connection, settings: wanted)) {}

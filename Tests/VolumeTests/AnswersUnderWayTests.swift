@@ -12,6 +12,7 @@ internal import Testing
 /// A kernel's end that counts what it is told, and may do something meanwhile.
 private final class CountingConnection: Connection {
   let passthrough = false
+  let sharesDirectMaps = false
   let attributes = Atomic<Int>(0)
   let entries = Atomic<Int>(0)
   private let during = Mutex<(@Sendable () -> Void)?>(nil)

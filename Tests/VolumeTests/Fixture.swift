@@ -21,6 +21,7 @@ final class RecordingConnection: Connection {
     case unregister(Int32)
   }
   let passthrough: Bool
+  var sharesDirectMaps: Bool { false }
   private let canWithdraw: Bool
   private let noted = Mutex<[Event]>([])
   /// Called with what it is told, before the call returns.

@@ -49,10 +49,16 @@ struct BackingDiagnosis {
   private func kind(_ directory: FD) -> Diagnosis {
     let name = (try? directory.filesystemKind().name) ?? "unknown"
     switch name {
-    case "overlay", "fuse":
+    case "overlay":
       return Diagnosis(
         name: "filesystem", level: .warn,
-        finding: "\(name) is layered over another filesystem: passthrough is refused or slower",
+        finding: "overlay is layered over another filesystem: the kernel refuses passthrough, and data goes "
+          + "through the daemon",
+        advice: "put the store directly on a disk's filesystem (in a container: on a volume)")
+    case "fuse":
+      return Diagnosis(
+        name: "filesystem", level: .warn,
+        finding: "fuse is layered over another filesystem: passthrough is refused or slower",
         advice: "put the store directly on a disk's filesystem (in a container: on a volume)")
     case "vfat", "exfat":
       return Diagnosis(

@@ -22,6 +22,7 @@ final class KernelLink: Sendable {
   let namesUnderWay = Atomic<Int>(0)
 
   private let hasPassthrough = Atomic<Bool>(false)
+  private let hasDirectMaps = Atomic<Bool>(false)
   private let epochs = Atomic<UInt32>(0)
 
   /// Counts how often the kernel was told to look up every name again; never 0.
@@ -50,8 +51,12 @@ final class KernelLink: Sendable {
   /// What the connection says of it, without asking the connection.
   var passthrough: Bool { hasPassthrough.load(ordering: .relaxed) }
 
+  /// Whether the kernel makes shared maps of what is opened past its page cache.
+  var sharesDirectMaps: Bool { hasDirectMaps.load(ordering: .relaxed) }
+
   func begin(_ connection: any Connection) {
     state.withLock { $0.connection = connection }
+    hasDirectMaps.store(connection.sharesDirectMaps, ordering: .releasing)
     hasPassthrough.store(connection.passthrough, ordering: .releasing)
   }
 

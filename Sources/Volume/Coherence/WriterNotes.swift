@@ -47,12 +47,38 @@ struct WriterNotes: Sendable {
   }
 
   /// An open that another worker has answered.
-  func reopened(_ node: NodeID, _ access: OpenFile.Access) {
-    guard access.writes else { return }
-    _ = nodes.with(node) { node in
+  func reopened(_ node: NodeID, _ file: OpenFile) {
+    guard file.access.writes else { return }
+    let number = nodes.with(node) { node in
       node.writers += 1
-      if access.allowsSharedMaps { node.mappers += 1 }
+      if file.access.allowsSharedMaps { node.mappers += 1 }
       interest?.opened(node.number)
+      return node.number
+    }
+    if let number { volume.maps.reopened(number, by: view, file.maps) }
+  }
+
+  /// Whether another view may be storing in a file's own pages, by what was noted before this view opened it
+  /// (``elsewhere(of:)``, with `perhapsMapped` only where nothing is mapped) and by what is noted now.
+  private func isAlone(with file: ObjectNumber, since before: WritingUse) -> Bool {
+    let now = elsewhere(of: file)
+    return now == .none || now == .perhapsMapped && before == .perhapsMapped
+  }
+
+  /// What an open that has been noted (``opened(_:_:)``) can do by memory maps; `isPassedThrough` says that
+  /// they have the file's own pages.
+  func mapped(
+    _ file: ObjectNumber, _ access: OpenFile.Access, isPassedThrough: Bool, isDirect: Bool,
+    since before: WritingUse
+  ) -> MapUse {
+    guard access.allowsSharedMaps else { return .none }
+    guard !isPassedThrough else {
+      volume.maps.disown(file, besides: view)
+      return .none
+    }
+    if isDirect, !kernel.sharesDirectMaps { return .none }
+    return volume.maps.opened(file, by: view, canRefuse: !kernel.sharesDirectMaps) {
+      isAlone(with: file, since: before)
     }
   }
 
@@ -63,13 +89,16 @@ struct WriterNotes: Sendable {
   func closed(_ node: NodeID, _ file: OpenFile) {
     guard file.access.writes else { return }
     let maps = file.access.allowsSharedMaps
-    // Without passthrough the kernel releases the file when the last map of it is gone.
-    let mayBeMapped = maps && file.descriptor == nil
-    _ = nodes.with(node) { node in
+    // Without passthrough the kernel releases the file when the last map of it is gone. A file that is passed
+    // through may have a descriptor of ours besides.
+    let mayBeMapped = maps && file.backing != nil
+    let number = nodes.with(node) { node in
       node.writers -= node.writers > 0 ? 1 : 0
       if maps { node.mappers -= node.mappers > 0 ? 1 : 0 }
       if mayBeMapped { node.flags.insert(.mayBeMapped) }
       interest?.closed(node.number, mayBeMapped: mayBeMapped)
+      return node.number
     }
+    if file.maps != .none, let number { volume.maps.closed(number, by: view) }
   }
 }

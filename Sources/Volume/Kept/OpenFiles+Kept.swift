@@ -22,6 +22,7 @@ extension OpenFile: KeptOpenItem {
     var access: UInt8
     var isRevocable: UInt8
     var isRoots: UInt8
+    var maps: UInt8
   }
 
   var record: Record {
@@ -29,7 +30,8 @@ extension OpenFile: KeptOpenItem {
       node: node.raw, request: caller.request.number, uid: caller.uid, gid: caller.gid, pid: caller.pid,
       payer: payer.user, payerView: payer.view, descriptor: descriptor?.number ?? -1,
       appending: appending?.number ?? -1, backing: backing?.id ?? 0,
-      access: access.rawValue, isRevocable: isRevocable ? 1 : 0, isRoots: backing?.isRoots == true ? 1 : 0)
+      access: access.rawValue, isRevocable: isRevocable ? 1 : 0, isRoots: backing?.isRoots == true ? 1 : 0,
+      maps: maps.rawValue)
   }
 
   init?(_ record: Record) {
@@ -41,6 +43,7 @@ extension OpenFile: KeptOpenItem {
     caller = Caller(uid: record.uid, gid: record.gid, pid: record.pid, request: RequestID(record.request))
     payer = Payer(user: record.payer, view: record.payerView)
     backing = record.backing == 0 ? nil : Backings.Backing(id: record.backing, isRoots: record.isRoots != 0)
+    maps = MapUse(rawValue: record.maps) ?? .refused
   }
 }
 

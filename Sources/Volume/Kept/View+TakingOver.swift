@@ -53,7 +53,7 @@ extension View {
       volume.budget.charge(.openFiles, to: file.payer)
       volume.budget.charge(.descriptors, file.descriptors.count, to: file.payer)
       backings.reopened(file.node, file.backing)
-      writers.reopened(file.node, file.access)
+      writers.reopened(file.node, file)
     }
     for (_, directory) in directories.handles {
       volume.budget.charge(.openDirectories, to: directory.payer)

@@ -176,7 +176,7 @@ extension View {
       && volume.attached.volume(onDevice: ObjectNumber(status).device)?.engine.usesHandles == false
   }
 
-  private func isHeldForWriting(_ node: NodeID) -> Bool {
+  func isHeldForWriting(_ node: NodeID) -> Bool {
     guard let object = try? nodes.reference(to: node, isNamed: false) else { return true }
     // O_NONBLOCK: where someone has a lease on the file, opening it would wait for them.
     guard let file = try? object.fd.reopened(O_RDONLY | O_NONBLOCK) else { return true }

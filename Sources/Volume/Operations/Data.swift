@@ -33,6 +33,10 @@ extension View {
   ) throws(Errno) -> Int {
     let file = try files.find(handle)
     let fromCache = flags.contains(.fromCache)
+    // Whole pages, which may be older than what another view has stored.
+    if fromCache, let object = nodes.number(of: node), !volume.maps.mayWriteBack(object, by: number) {
+      throw .EIO
+    }
     if fromCache, let written = try granted.writeBeforeEnd(file, at: offset, bytes) { return written }
     if flags.contains(.clearsSetID) {
       if file.isRevocable { try gate.authorizeUse(of: node, .write) }

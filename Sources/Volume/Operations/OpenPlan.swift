@@ -70,12 +70,18 @@ extension View {
     // The kernel is not told of these bits there, and so would let them stay.
     if plan.access.writes, isOnVolume { try clearSetID(fd, try judgedStatus(of: object), by: caller) }
     try budget.take(.openFiles, by: payer)
+    // Where another view has pages of its own that it may store in, none may be stored in past them.
+    let mayPassThrough =
+      plan.mayPassThrough
+      && !(plan.access.writes && volume.maps.areElsewhere(of: number, besides: self.number))
     let backing = backings.open(node, byRoot: caller.uid == 0) {
-      plan.mayPassThrough ? registerBacking(fd, number, isOnVolume: isOnVolume, for: caller) : nil
+      mayPassThrough ? registerBacking(fd, number, isOnVolume: isOnVolume, for: caller) : nil
     }
     var descriptors = 0
     do throws(Errno) {
-      let route = try route(plan, backing, node, byRoot: caller.uid == 0)
+      let route = try route(plan, backing, number, node, byRoot: caller.uid == 0)
+      // Before the daemon has a descriptor that is held for writing too.
+      let before = usedElsewhere(number, node, plan, route)
       var (descriptor, appending): (SharedFD?, SharedFD?)
       var isMade = false
       if route.hasDescriptor {
@@ -102,12 +108,14 @@ extension View {
       // Only now that nothing else refuses: whoever may not open it does not empty it.
       if plan.truncates { try truncate(object, clearsSetID: plan.clearsSetID, by: caller) }
       writers.opened(node, plan.access)
+      let maps = writers.mapped(
+        number, plan.access, isPassedThrough: route.backing != nil, isDirect: route.isDirect, since: before)
       let file = OpenFile(
         node: node, access: plan.access, descriptor: descriptor, appending: appending,
-        isRevocable: plan.isRevocable, caller: caller, payer: payer, backing: route.backing)
+        isRevocable: plan.isRevocable, caller: caller, payer: payer, backing: route.backing, maps: maps)
       let handle = try add(file)
       let isRead = !isMade && plan.access.contains(.read)
-      let mode = openMode(object, plan, route, isRead ? descriptor : nil)
+      let mode = openMode(object, plan, route, maps, isRead ? descriptor : nil)
       return Opened(handle: handle, mode: mode, backing: route.backing?.id ?? 0)
     } catch {
       backings.close(node) { self.connection?.unregisterBacking($0) }
@@ -133,12 +141,13 @@ extension View {
   /// All opens of a file at one time go by passthrough, or none does. EBUSY if it was opened so before it got
   /// the ACL or the flag, or came to where it was granted.
   private func route(
-    _ plan: OpenPlan, _ backing: Backings.Backing?, _ node: NodeID, byRoot isRoot: Bool
+    _ plan: OpenPlan, _ backing: Backings.Backing?, _ number: ObjectNumber, _ node: NodeID,
+    byRoot isRoot: Bool
   ) throws(Errno) -> OpenPlan.Route {
     guard let backing else {
       // Each view's kernel has pages of its own then, and no map of what it opens past them. A backup only
       // copies what is there.
-      if plan.isRevocable && plan.access.writes || !isForBackup && isWrittenElsewhere(node) {
+      if plan.isRevocable && plan.access.writes || !isForBackup && writers.elsewhere(of: number) == .open {
         try gate.refuseSharedMemory(node)
       }
       let isDirect = plan.appends || plan.isRevocable || plan.appendsWholeWrites
@@ -155,12 +164,13 @@ extension View {
 
   /// What the kernel is told of an open.
   private func openMode(
-    _ object: borrowing NodeTable.Reference, _ plan: OpenPlan, _ route: OpenPlan.Route,
+    _ object: borrowing NodeTable.Reference, _ plan: OpenPlan, _ route: OpenPlan.Route, _ maps: MapUse,
     _ descriptor: SharedFD?
   ) -> OpenMode {
     var mode: OpenMode = route.backing != nil ? .passthrough : cacheMode(object, descriptor)
-    // Which has no shared memory maps in the view of the whole tree: see Handshake.
-    if route.isDirect { mode.insert(.direct) }
+    // Which has no shared memory maps, but where the connection allows them for granted files: see Handshake.
+    let isKeptFromMapping = route.backing == nil && plan.access.allowsSharedMaps && maps != .owned
+    if route.isDirect || isKeptFromMapping { mode.insert(.direct) }
     if plan.isRevocable { mode.remove(.keepCache) }
     if !needsFlush(plan.access, hasDescriptor: route.hasDescriptor) { mode.insert(.noFlush) }
     return mode
@@ -173,20 +183,22 @@ extension View {
     let isUnchanged =
       !object.isOnVolume || isUnchanged(object, by: descriptor.map { FD($0.number) })
     let mayKeep = memory.mayKeepContents(of: object.id) && isUnchanged
+    // What another view writes is in no page of this kernel's; and a map that both could write to is not to
+    // be had. By this open, whatever others do: also where there is passthrough, some files go without.
+    if writers.elsewhere(of: object.number) == .open { return .direct }
     // Where other opens go past the page cache, what it has from before may be stale.
     if usesPassthrough(on: object.number) { return [] }
-    // What another view writes is in no page of this kernel's; and a map that both could write to is not to
-    // be had.
-    if isWrittenElsewhere(object.id) { return .direct }
     return mayKeep ? .keepCache : []
   }
 
-  /// Whether a file is open for writing through another view, whose kernel has pages of its own of it.
-  private func isWrittenElsewhere(_ node: NodeID) -> Bool {
-    guard volume.views.areSeveral, let number = nodes.number(of: node), !usesPassthrough(on: number) else {
-      return false
-    }
-    return writers.elsewhere(of: number) == .open
+  /// In which way other views may be changing a file that is opened so that it could be mapped; where a map
+  /// of the file's own pages may have outlived its descriptor, only if it has.
+  private func usedElsewhere(
+    _ number: ObjectNumber, _ node: NodeID, _ plan: OpenPlan, _ route: OpenPlan.Route
+  ) -> WritingUse {
+    guard plan.access.allowsSharedMaps, route.backing == nil else { return .none }
+    let use = writers.elsewhere(of: number)
+    return use == .perhapsMapped && isHeldForWriting(node) ? .open : use
   }
 
   /// Whether the kernel is to tell of each close, and wait for the answer, before it releases the file.

@@ -17,10 +17,12 @@ final class RunFixture {
   var container: String { mounted.path("Users/\(user.name)/Library/Containers/\(Self.identifier)") }
   var bundle: String { mounted.path("Applications/Notes.app") }
 
-  /// `entitlements` are what is in the dictionary of a property list; `home` gives options of `user add`.
+  /// `entitlements` are what is in the dictionary of a property list; `home` gives options of `user add`, and
+  /// `options` are those of the mount.
   init(
     rootless: Bool = false, entitlements: String? = nil, store: String? = nil, initOptions: [String] = [],
-    groups: [TemporaryGroup] = [], home: (TemporaryDirectory) throws -> [String] = { _ in [] }
+    options: String? = nil, groups: [TemporaryGroup] = [],
+    home: (TemporaryDirectory) throws -> [String] = { _ in [] }
   ) throws {
     if rootless {
       user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
@@ -33,7 +35,7 @@ final class RunFixture {
       mounted = try MountedStore(owner: nil, store: store, initOptions: initOptions)
     }
     if store != nil { try mounted.temporary.makeDirectory("store", mode: 0o777) }
-    try mounted.mount()
+    try mounted.mount(options: options)
     try succeed("identity", "new", "tester", "--team", "ABCDE12345")
     let root = mounted.temporary.appending("store/root.pem")
     try succeed("identity", "export", "tester", "--certificate", root)
