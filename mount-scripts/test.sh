@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 . mount-scripts/need.sh
 
 need_swift
-need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto libsqlite3-dev=@sqlite3 fuse3=fusermount3 bubblewrap=bwrap acl=setfacl "libtagc0=/usr/lib/$(uname -m)-linux-gnu/libtag_c.so.0" attr=getfattr e2fsprogs=mkfs.ext4 \
+need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto libsqlite3-dev=@sqlite3 fuse3=fusermount3 bubblewrap=bwrap acl=setfacl borgbackup=borg "libtagc0=/usr/lib/$(uname -m)-linux-gnu/libtag_c.so.0" attr=getfattr e2fsprogs=mkfs.ext4 \
   sqlite3=sqlite3 rsync=rsync git=git gcc=gcc make=make cpio=cpio nfs4-acl-tools=nfs4_getfacl fio=fio stress-ng=stress-ng openssl=openssl python3=python3 \
   vim=vim strace=strace zsh=zsh fish=fish xvfb=Xvfb xterm=xterm tmux=tmux screen=screen xauth=xauth x11-apps=xlogo x11-utils=xwininfo dbus=dbus-daemon xdg-dbus-proxy=xdg-dbus-proxy \
   restic=restic libglib2.0-bin=gio trash-cli=trash-put python3-dbus=/usr/lib/python3/dist-packages/dbus/__init__.py python3-gi=/usr/lib/python3/dist-packages/gi/__init__.py \

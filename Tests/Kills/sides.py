@@ -104,7 +104,11 @@ class Side:
         for file in self.held:
             status = os.fstat(file)
             if stat.S_ISDIR(status.st_mode):
-                found.append(("directory", oct(status.st_mode), status.st_nlink > 0, sorted(os.listdir(file))))
+                try:
+                    names = sorted(os.listdir(file))
+                except OSError as error:
+                    names = errno.errorcode[error.errno]
+                found.append(("directory", oct(status.st_mode), status.st_nlink > 0, names))
             else:
                 os.pwrite(file, b"!", 2)
                 found.append(("file", oct(status.st_mode), status.st_nlink, os.pread(file, 100, 0)))

@@ -112,8 +112,8 @@ internal import Testing
 
   /// The terminal is reset when the question appears, and again when keys begin to count.
   ///
-  /// What was on its way before has arrived by then. When it is over, nothing of it is there to be read by the
-  /// app.
+  /// What was on its way before has arrived by then. When it is over, nothing of it is there to be read by
+  /// the app.
   @Test func terminalIsResetAndLeftEmpty() {
     let dialog = Screen(AgentQuestion(asking: FakeTasks.consent(1)), isBeginning: true)
     #expect(dialog.takeAll().hasPrefix(TerminalReset.text))

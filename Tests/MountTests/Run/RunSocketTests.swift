@@ -16,7 +16,9 @@ struct RunSocketTests {
     let groups = "<array><string>group.org.example.shared</string></array>"
     try fixture.install(
       "Caller", entitlements: "<key>com.apple.security.application-groups</key>\(groups)",
-      executable: try compiled.get().appending("app-calls"))
+      info: ["Contacts", "AppleMusic", "PhotoLibrary", "PhotoLibraryAdd"].map {
+        "<key>NS\($0)UsageDescription</key><string>Wants it.</string>"
+      }.joined(), executable: try compiled.get().appending("app-calls"))
     return fixture
   }
 
