@@ -172,23 +172,35 @@ struct ChangeEffects {
       }
     case .rolledBack(let added):
       if let linked = added.linked { attributesChanged(of: linked) }
-    case .removed(_, let target, _):
-      forEachOther(knowing: target.number) { $0.memory.invalidate(.attributes, of: target.number) }
+    case .removed(_, let target, _): lostName(target)
     case .gone(_, let number):
-      forEachOther(knowing: number) { $0.memory.invalidate(.attributes, of: number) }
+      forEachOther(knowing: number) {
+        $0.memory.invalidate(.attributes, of: number)
+        $0.memory.forgetUnused(number)
+      }
     case .renamed(let move):
       // The name is now in a directory that may be closed to some users.
       if !move.remembersNamesInTarget { view?.memory.invalidate(.names, of: from.number) }
       if move.isExchange, !move.remembersNamesInSource { view?.memory.invalidate(.names, of: to.number) }
       attributesChanged(of: move.moved.number)
       if let exchanged = move.exchanged { attributesChanged(of: exchanged.number) }
-      if let replaced = move.replaced {
-        forEachOther(knowing: replaced.number) { $0.memory.invalidate(.attributes, of: replaced.number) }
-      }
-    case .unknown, .delivered: break
+      if let replaced = move.replaced { lostName(replaced) }
+    case .delivered(let object, _):
+      // All kernels know it by the name that it had, also the one through which its new name is removed.
+      volume.forEachView { $0.memory.forgetUnused(object) }
+    case .unknown: break
     }
     namesChanged(in: from.number)
     if to.number != from.number { namesChanged(in: to.number) }
+  }
+
+  /// Other kernels know an object by a name that it has lost.
+  private func lostName(_ target: NamedObject) {
+    let isLast = target.status.isDirectory || target.status.st_nlink <= 1
+    forEachOther(knowing: target.number) {
+      $0.memory.invalidate(.attributes, of: target.number)
+      if isLast { $0.memory.forgetUnused(target.number) }
+    }
   }
 
   /// The kernel that made the call drops what the call changes by itself, except answers under way.

@@ -127,6 +127,16 @@ final class KernelMemory: Sendable {
     if let found = nodes.with(id, { invalidate(memory, id, &$0) }) { notifyKernel(found) }
   }
 
+  /// Has the kernel forget an object that has lost the name by which it knows it, unless somebody uses it.
+  ///
+  /// It would keep the inode under a name that nobody looks up again, until memory is short; and for as long
+  /// the daemon would keep the object open, and its room on the disk. Kernels before Linux 6.18 do not know
+  /// this notification. Like the others, it waits for nothing that a request holds.
+  func forgetUnused(_ object: ObjectNumber) {
+    guard let id = nodes.with(object, { id, _ in id }) else { return }
+    kernel.notify { _ = $0.dropUnused([id]) }
+  }
+
   /// What a kernel is to be told about a node.
   private struct Withdrawal {
     let id: NodeID
