@@ -238,13 +238,20 @@ uint32_t clx_filter_ioctl(void) { return SYS_ioctl; }
 uint32_t clx_filter_memfd_create(void) { return SYS_memfd_create; }
 uint32_t clx_filter_socket(void) { return SYS_socket; }
 uint32_t clx_filter_socketpair(void) { return SYS_socketpair; }
+// The same numbers on all architectures; headers may be older.
+#ifndef SYS_quotactl_fd
+#define SYS_quotactl_fd 443
+#endif
+#ifndef SYS_open_tree_attr
+#define SYS_open_tree_attr 467
+#endif
 static const int32_t refused_calls[] = {
     SYS_add_key, SYS_keyctl, SYS_request_key, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd,
     SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_syslog, SYS_acct, SYS_quotactl,
     SYS_swapon, SYS_swapoff, SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module,
     SYS_open_by_handle_at, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_setns, SYS_fsopen,
     SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_move_mount, SYS_open_tree, SYS_mount_setattr,
-    SYS_fanotify_init, SYS_pidfd_getfd};
+    SYS_fanotify_init, SYS_pidfd_getfd, SYS_quotactl_fd, SYS_kexec_file_load, SYS_open_tree_attr};
 int32_t clx_refused_call(unsigned index) {
   return index < sizeof refused_calls / sizeof *refused_calls ? refused_calls[index] : -1;
 }

@@ -144,7 +144,7 @@ package enum Insula {
     for index in 1..<max(1, Int(CommandLine.argc)) {
       guard let bytes = CommandLine.unsafeArgv[index] else { break }
       guard let word = String(validatingCString: bytes) else {
-        var console = Console.standard
+        var console = Context.current().console
         console.manner.isJSON = words.contains("--json") && !words.contains("--")
         console.note(
           CommandFailure(

@@ -45,13 +45,15 @@ package enum DetachedMount {
     return OwnedFD(owning: try check(clx_fsmount(context.fd.raw, limits.rawValue)))
   }
 
-  /// A second mount of what a descriptor names, with nothing that is mounted in it, and with other limits.
+  /// A second mount of what a descriptor names, with other limits; what is mounted in it comes along only if
+  /// it `isWhole`.
   ///
   /// Corresponds to `open_tree(2)` and `mount_setattr(2)`.
   package static func copy(
-    of directory: FD, adding: Limits = [], removing: Limits = []
+    of directory: FD, isWhole: Bool = false, adding: Limits = [], removing: Limits = []
   ) throws(Errno) -> OwnedFD {
-    let flags = UInt32(CLX_OPEN_TREE_CLONE | O_CLOEXEC | CLX_AT_EMPTY_PATH)
+    let recursive = isWhole ? CLX_AT_RECURSIVE : 0
+    let flags = UInt32(CLX_OPEN_TREE_CLONE | O_CLOEXEC | CLX_AT_EMPTY_PATH | recursive)
     let mount = OwnedFD(owning: try check(clx_open_tree(directory.raw, Name.empty.bytes, flags)))
     try change(mount.fd, adding: adding, removing: removing)
     return mount

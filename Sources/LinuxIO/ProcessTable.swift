@@ -41,6 +41,9 @@ package struct ProcessTable: Sendable {
     self.children = children
   }
 
+  /// The numbers of all of them.
+  package var numbers: [Int32] { entries.keys.inOrder(by: <) }
+
   package subscript(pid: Int32) -> Entry? { entries[pid] }
 
   package func children(of pid: Int32) -> [Int32] { children[pid] ?? [] }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
+
 /// The names of signals, as kill(1) has them.
 package enum SignalName {
   private static let names = [
@@ -11,6 +13,13 @@ package enum SignalName {
 
   /// The first real-time signal that the C library leaves to programs, and the last one.
   private static let realTime: ClosedRange<Int32> = 34...64
+
+  /// How a process ended that wait(2) told of, for a message: "ended with status 1".
+  package static func end(ofWaitStatus status: Int32) -> String {
+    let number = clx_term_signal(status)
+    guard number != 0 else { return "ended with status \(clx_exit_status(status))" }
+    return "was ended by signal \(number)" + (of(number).map { " (SIG\($0))" } ?? "")
+  }
 
   /// The name of a signal, without `SIG`; nil for a number that no signal has.
   package static func of(_ number: Int32) -> String? {

@@ -29,13 +29,13 @@ package func decideModeChange(
 
 /// The part of a requested mode that `caller` can give an object of this group.
 ///
-/// A file gets set-group-id only from a member of the group. No file of an app's gets that or set-user-id.
+/// Set-group-id is only for a member of the group to give, also to a directory. No file of an app's gets that
+/// or set-user-id.
 package func allowedMode(
   _ mode: UInt32, gid: UInt32, isDirectory: Bool, throughApp: Bool, by caller: Credentials,
   isMember: (_ gid: UInt32) -> Membership
 ) -> UInt32 {
-  if isDirectory { return mode }
-  if throughApp { return mode & ~(setUserID | setGroupID) }
+  if throughApp, !isDirectory { return mode & ~(setUserID | setGroupID) }
   guard mode & setGroupID != 0, !caller.isSuperuser,
     caller.membership(in: gid, isMember: isMember) != .member
   else { return mode }

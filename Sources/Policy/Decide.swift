@@ -124,13 +124,16 @@ private func decideForSuperuser(_ rights: Rights, on object: Object) -> Decision
 
 /// Why an object may not be removed or renamed.
 ///
-/// Its own ACL is evaluated first and is final where it says anything.
+/// Its own ACL is evaluated first and is final where it says anything. But another ordinary user's ACL does
+/// not keep an object in the caller's own directory.
 private func refusalToDelete(
   _ object: Object, in parent: Object?, by caller: Credentials, isMember: (_ gid: UInt32) -> Membership
 ) -> Denial? {
   switch object.verdict(on: .delete, for: caller, isMember: isMember) {
   case .allow: return nil
-  case .deny: return .acl
+  case .deny:
+    let isStrangers = !object.isOwned(by: caller) && object.uid != 0
+    guard isStrangers, let parent, parent.isOwned(by: caller) else { return .acl }
   case .silent: break
   }
   guard let parent else { return .mode }

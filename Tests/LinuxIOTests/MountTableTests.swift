@@ -35,6 +35,36 @@ internal import Testing
     #expect(MountTable(parsing: "1 2 3:4 / /x rw - ").entries.isEmpty)
   }
 
+  @Test func whatIsMountedInADirectoryIsFoundByItsFilesystem() throws {
+    let here = MountTable(
+      parsing: """
+        22 1 8:1 / / rw - ext4 /dev/sda1 rw
+        40 22 0:35 / /insula rw - fuse.insula /store rw
+        41 40 0:36 / /insula/Users/anna/mnt rw - tmpfs none rw
+        42 40 0:37 / /insula/Users/annalena/mnt rw - tmpfs none rw
+        43 40 0:38 / /insula/Users/bob rw - tmpfs none rw
+        """)
+    let anna = try #require(here.place(of: "/insula/Users/anna"))
+    #expect(anna == .init(device: DeviceNumber(major: 0, minor: 35), path: "/Users/anna"))
+    #expect(here.mounts(in: anna) == ["/insula/Users/anna/mnt"])
+    let whole = MountTable.Place(device: anna.device, path: "/Users/bob")
+    #expect(here.mounts(in: whole) == ["/insula/Users/bob"], "on the directory itself")
+    #expect(
+      here.place(of: "/home/anna") == .init(device: DeviceNumber(major: 8, minor: 1), path: "/home/anna"))
+    // Elsewhere the same filesystem, or a part of it, has another place.
+    let elsewhere = MountTable(
+      parsing: """
+        50 1 0:35 / /other rw - fuse.insula /store rw
+        51 50 0:40 / /other/Users/anna/a rw - tmpfs none rw
+        52 1 0:35 /Users /people rw - fuse.insula /store rw
+        53 52 0:41 / /people/anna/b rw - tmpfs none rw
+        54 1 0:35 /Users/anna/Documents /documents rw - fuse.insula /store rw
+        55 54 0:42 / /documents/c rw - tmpfs none rw
+        56 1 0:43 / /tmp rw - tmpfs none rw
+        """)
+    #expect(elsewhere.mounts(in: anna) == ["/documents/c", "/other/Users/anna/a", "/people/anna/b"])
+  }
+
   @Test func theLastMountIsOnTop() {
     let table = MountTable(parsing: text)
     #expect(table.top(at: "/insula")?.source == "/other")

@@ -73,11 +73,16 @@ internal import Testing
     file | extra | 6755 | 6755
     file | root | 6755 | 6755
     file | owner | 2755 | 0755
-    dir | other | 2755 | 2755
+    dir | other | 2755 | 0755
+    dir | lost | 3777 | 1777
+    dir | member | 2755 | 2755
+    dir | extra | 6755 | 6755
+    dir | root | 2755 | 2755
     file | app member | 6755 | 0755
     file | app root | 6755 | 0755
     file | app other | 1755 | 1755
-    dir | app other | 2755 | 2755
+    dir | app other | 2755 | 0755
+    dir | app member | 2755 | 2755
     """)
 
   @Test(arguments: owners)

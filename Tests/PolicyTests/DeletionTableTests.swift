@@ -18,6 +18,20 @@ internal import Testing
   @Test(arguments: further)
   func furtherRightsAreAskedOfTheObject(row: String) throws { try check(row) }
 
+  /// An administrator can protect something in a user's directory.
+  @Test func rootsACLCountsInEverybodysDirectory() throws {
+    let person = try Person("other")
+    let object = { (uid: UInt32) throws in
+      Object(uid: uid, gid: 0, mode: 0, kind: .file, zone: .user, acl: try Table.acl("everyone -delete"))
+    }
+    let parent = Object(uid: person.credentials.uid, gid: 10, mode: 0o700, kind: .directory, zone: .user)
+    let answer = { (object: Object) in
+      decide(.delete, on: object, in: parent, by: person.credentials, isMember: person.membership)
+    }
+    #expect(answer(try object(0)) == .deny(.acl))
+    #expect(answer(try object(1)) == .allow)
+  }
+
   /// The object belongs to user 1, the directory to the user named, both to group 10.
   private func check(_ row: String) throws {
     let cells = try Table.cells(row, 7)
@@ -101,8 +115,15 @@ internal import Testing
     none | owner +delete_child | 000 | other | owner | delete | mode
     owner +delete | none | 000 | root | owner | delete | allow
     none | group +delete_child | 000 | root | extra | delete | allow
-    damaged | none | 777 | other | other | delete | list
-    damaged | everyone +delete_child | 777 | other | other | delete | list
+    damaged | none | 777 | root | other | delete | list
+    damaged | everyone +delete_child | 777 | root | other | delete | list
+    damaged | none | 777 | other | other | delete | allow
+    everyone -delete | none | 733 | other | other | delete | allow
+    everyone -delete | none | 533 | other | other | delete | mode
+    everyone -delete | none | 733 | other | member | delete | list
+    u4 -delete | none | 733 | other | other | delete | allow
+    everyone -delete | everyone -delete_child | 733 | other | other | delete | list
+    everyone -ALL | none | 1733 | other | other | delete | allow
     damaged | none | 777 | owner | owner | delete | list
     damaged | none | 000 | owner | root | delete | allow
     none | damaged | 777 | other | other | delete | list
@@ -114,6 +135,8 @@ internal import Testing
   static let sticky = Table.rows(
     """
     none | none | 1777 | root | other | delete | sticky
+    everyone -delete | none | 1777 | root | other | delete | list
+    everyone -delete | none | 1777 | other | other | delete | allow
     none | none | 1777 | root | member | delete | sticky
     none | none | 1777 | root | owner | delete | allow
     none | none | 1777 | other | other | delete | allow

@@ -176,10 +176,12 @@ struct NaiveDecision {
 
   /// Section 3.3.
   func deletion() -> NaiveAnswer {
-    if node.damaged { return .acl }
+    // What a stranger says of it counts nothing in one's own directory.
+    let isLeft = parent.map { $0.uid == caller.uid } == true && node.uid != caller.uid && node.uid != 0
+    if node.damaged, !isLeft { return .acl }
     if node.acl != nil {
       let item = evaluate(node, Bit.delete)
-      if item.said == "d" { return .acl }
+      if item.said == "d", !isLeft { return .acl }
       if item.said == "a" { return .allow }
     }
     guard let parent else { return .mode }

@@ -36,18 +36,22 @@ package struct DataReplacer {
   }
 
   /// Exchanges a container with the new one beside it, which has the old one's name there afterwards.
+  ///
+  /// The copy lies where its user may rename things, so its name can lead to something else at any moment. It
+  /// is held by a descriptor, and what changes places is that object or nothing.
   package func replace(_ new: NewData, by caller: CallerIdentity) throws(AppFailure) {
     let container = try NotedContainer(
       new.identifier, new.kind ?? .data, home: new.home, store, registry, doing: "replace", by: caller)
-    try checkCopy(new.copy, container)
+    let copy = try openCopy(new.copy, container)
+    let identity: ObjectIdentity
     do throws(StoreError) {
       // What describes it and what it consists of is ours to say, whatever was put there.
       let app = new.kind == nil ? try registry.app(new.identifier, for: container.record.user) : nil
-      try containers.complete(container.record, named: new.copy, in: container.parent.fd, app)
+      identity = try containers.complete(container.record, copy.fd, in: container.parent.fd, app)
       // Before anything changes: the disk may have no room for it.
-      let noted = try containers.noteIdentity(of: container.record, named: new.copy, in: container.parent.fd)
+      let noted = try containers.note(identity, of: container.record)
       do throws(StoreError) {
-        try exchange(new, container)
+        try exchange(new, copy.fd, identity, container)
       } catch {
         let name = container.path.splitAtName.name
         _ = try? containers.noteIdentity(of: noted, named: name, in: container.parent.fd)
@@ -58,12 +62,26 @@ package struct DataReplacer {
     }
   }
 
-  private func exchange(_ new: NewData, _ container: borrowing NotedContainer) throws(StoreError) {
+  private func exchange(
+    _ new: NewData, _ copy: FD, _ identity: ObjectIdentity, _ container: borrowing NotedContainer
+  ) throws(StoreError) {
     let name = container.path.splitAtName.name
     let parent = container.parent.fd
+    let kind = container.record.kind
     do throws(Errno) {
       try observer.changing(.exchanged(name: name, with: new.copy, in: container.above)) { () throws(Errno) in
-        try parent.rename(new.copy, to: parent, name, flags: UInt32(CLX_RENAME_EXCHANGE))
+        guard try ObjectIdentity(of: new.copy, in: parent) == identity else { throw .ESTALE }
+        let flags = UInt32(CLX_RENAME_EXCHANGE)
+        try parent.rename(new.copy, to: parent, name, flags: flags)
+        do throws(Errno) {
+          // From here on its place keeps it as it is; until here others could reach what is in it, and in a
+          // tree that is not mounted its name as well.
+          guard try ObjectIdentity(of: name, in: parent) == identity else { throw .ESTALE }
+          try Self.checkContents(of: copy, kind)
+        } catch {
+          try parent.rename(new.copy, to: parent, name, flags: flags)
+          throw error
+        }
       }
       try parent.synchronize(dataOnly: false)
     } catch {
@@ -72,28 +90,35 @@ package struct DataReplacer {
   }
 
   /// It is a directory of the user's that was made for this, and has nothing in it that no container has.
-  private func checkCopy(_ name: String, _ container: borrowing NotedContainer) throws(AppFailure) {
+  private func openCopy(
+    _ name: String, _ container: borrowing NotedContainer
+  ) throws(AppFailure) -> OwnedFD {
     let path = "\(store.path)/tree/\(container.above)/\(name)"
     guard name.hasPrefix(Workshop.importPrefix), NotedContainer.isName(name),
       container.record.kind != .cloud
     else {
       throw .failed(doing: "replace a container by", path: path, errno: .EINVAL)
     }
-    let top = [ContainerLayout.dataName, ContainerLayout.metadataName]
     do throws(Errno) {
       let copy = try container.parent.fd.openDirectory(name)
       guard try copy.fd.status().st_uid == container.record.user else { throw .EPERM }
-      // What a group has is its apps' own affair.
-      if container.record.kind == .group { return }
-      let strange = try copy.fd.entries { name, _ in !top.contains { name.buffer.elementsEqual($0.utf8) } }
-      let data = try copy.fd.openDirectory(ContainerLayout.dataName)
-      // A link is the one to the bundle, or goes when the container is completed.
-      let strangeInData = try data.fd.entries { name, type in
-        !ContainerLayout.isDataName(name.buffer) && !ContainerLayout.isBundleLink(name, type)
-      }
-      guard strange.isEmpty, strangeInData.isEmpty else { throw .EINVAL }
+      try Self.checkContents(of: copy.fd, container.record.kind)
+      return copy
     } catch {
       throw .failed(doing: "replace a container by", path: path, errno: error)
     }
+  }
+
+  private static func checkContents(of copy: FD, _ kind: ContainerKind) throws(Errno) {
+    // What a group has is its apps' own affair.
+    if kind == .group { return }
+    let top = [ContainerLayout.dataName, ContainerLayout.metadataName]
+    let strange = try copy.entries { name, _ in !top.contains { name.buffer.elementsEqual($0.utf8) } }
+    let data = try copy.openDirectory(ContainerLayout.dataName)
+    // A link is the one to the bundle, or goes when the container is completed.
+    let strangeInData = try data.fd.entries { name, type in
+      !ContainerLayout.isDataName(name.buffer) && !ContainerLayout.isBundleLink(name, type)
+    }
+    guard strange.isEmpty, strangeInData.isEmpty else { throw .EINVAL }
   }
 }

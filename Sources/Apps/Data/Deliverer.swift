@@ -31,8 +31,6 @@ package struct Deliverer {
     let container = try NotedContainer(
       delivery.identifier, home: delivery.home, store, registry, doing: "deliver to", by: caller)
     let (above, path) = (container.above, container.path)
-    try checkCopy(
-      delivery.copy, in: container.parent.fd, "\(above)/\(delivery.copy)", owner: container.record.user)
     let documents = try explaining("open", path) { () throws(Errno) in
       try store.tree.openDirectory(at: "\(path)/\(ContainerLayout.documentsPath)")
     }
@@ -40,7 +38,8 @@ package struct Deliverer {
     let inbox = try openInbox(in: documents.fd, inboxPath)
     let name = try explaining("deliver to", inboxPath) { () throws(Errno) in
       let change = TreeChange.delivered(name: delivery.copy, from: above, inbox: inboxPath)
-      return try put(delivery, from: container.parent.fd, in: inbox.fd, change)
+      return try put(
+        delivery, from: container.parent.fd, in: inbox.fd, owner: container.record.user, change)
     }
     return "\(inboxPath)/\(name)"
   }
@@ -54,7 +53,7 @@ package struct Deliverer {
   }
 
   private func put(
-    _ delivery: Delivery, from parent: FD, in inbox: FD, _ change: TreeChange
+    _ delivery: Delivery, from parent: FD, in inbox: FD, owner: UInt32, _ change: TreeChange
   ) throws(Errno) -> String {
     let name = Array(delivery.name.utf8)
     var number = 1
@@ -62,6 +61,8 @@ package struct Deliverer {
       let candidate = number == 1 ? name : Self.numbered(name, number)
       do throws(Errno) {
         try observer.changing(change) { () throws(Errno) in
+          // Nobody renames anything there meanwhile.
+          try Self.check(delivery.copy, in: parent, owner: owner)
           try store.refuseOtherSpelling(of: String(decoding: candidate, as: UTF8.self), in: inbox)
           try parent.rename(delivery.copy, to: inbox, candidate, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
@@ -98,12 +99,10 @@ package struct Deliverer {
   }
 
   /// A document is a file or a directory of the user's own; a link would lead where nobody has looked.
-  private func checkCopy(_ name: String, in parent: FD, _ path: String, owner: UInt32) throws(AppFailure) {
-    let status = try explaining("deliver", path) { () throws(Errno) in try parent.status(of: name) }
+  private static func check(_ name: String, in parent: FD, owner: UInt32) throws(Errno) {
+    let status = try parent.status(of: name)
     let isAlone = status.isDirectory || status.isRegular && status.st_nlink == 1
-    guard isAlone, status.st_uid == owner else {
-      throw .failed(doing: "deliver", path: "\(store.path)/tree/\(path)", errno: .EINVAL)
-    }
+    guard isAlone, status.st_uid == owner else { throw .EINVAL }
   }
 
   private func explaining<Result: ~Copyable>(

@@ -122,6 +122,7 @@ int clx_accept4(int fd, int flags);
 /// open_tree(2) and mount_setattr(2): glibc 2.36 has them in a header that does not go together with
 /// <linux/mount.h>.
 #define CLX_OPEN_TREE_CLONE 1
+#define CLX_AT_RECURSIVE 0x8000
 #define CLX_MOUNT_ATTR_RELATIME 0x0
 #define CLX_MOUNT_ATTR_NOATIME 0x10
 #define CLX_MOUNT_ATTR_STRICTATIME 0x20

@@ -10,17 +10,21 @@ internal import Policy
 /// What one backup consists of, put together over the mount point where only this process and restic see it:
 /// the manifest, and beside it the view of what is backed up.
 ///
-/// So all of it is in one snapshot, at the same paths each time.
+/// So all of it is in one snapshot, at the same paths each time. The tree's own directories stay where they
+/// are, beside it, and are no part of the snapshot: the home of whoever makes the backup may be in the tree,
+/// with the password, restic's cache, and restic itself.
 enum BackupContents {
   /// Mounts it, in a namespace of our own.
   ///
-  /// `databases` is where databases are that are copied before.
+  /// `databases` is where databases are that are copied before. The result are the paths there that are not
+  /// to be backed up.
   static func mount(
     _ manifest: BackupManifest, _ request: BackupRequest, withBundlesOf access: (any StoreAccess)?,
     databases: FD?, by daemon: inout RunningDaemon
-  ) throws {
+  ) throws -> [String] {
     let mountPoint = daemon.mountPoint
     // Before the tree is covered.
+    let domains = try domains(of: mountPoint)
     let bundles = try access.map { try Self.bundles(of: manifest, $0) } ?? []
     do throws(Errno) {
       try OwnNamespace.mountMemory(at: mountPoint)
@@ -36,20 +40,45 @@ enum BackupContents {
           try show(directory, as: bundle.name, in: parent.fd)
         }
       }
+      for (name, directory) in domains {
+        try directory.use { (directory) throws(Errno) in
+          try show(directory, as: name, in: top.fd, isWhole: true, adding: [])
+        }
+      }
       if let databases { try show(databases, as: BackupManifest.databasesName, in: top.fd) }
       try check(chdir("/"))
     } catch {
       throw CommandFailure(.failed, "can't put the backup together over \(mountPoint): \(error.message)")
     }
     try BackupView.mount(at: "\(mountPoint)/\(BackupManifest.treeName)", request, by: &daemon)
+    return domains.map { "\(mountPoint)/\($0.name)" }
   }
 
-  /// Mounts a directory read-only at a new name.
-  private static func show(_ directory: FD, as name: String, in parent: FD) throws(Errno) {
+  /// Mounts a directory at a new name, read-only unless something else is said.
+  private static func show(
+    _ directory: FD, as name: String, in parent: FD, isWhole: Bool = false,
+    adding limits: DetachedMount.Limits = .readOnly
+  ) throws(Errno) {
     try parent.makeDirectory(name, mode: 0o755)
     let place = try parent.child(name)
-    let copy = try DetachedMount.copy(of: directory, adding: .readOnly)
+    let copy = try DetachedMount.copy(of: directory, isWhole: isWhole, adding: limits)
     try copy.fd.attach(over: place.fd)
+  }
+
+  /// The directories at the top of the tree.
+  private static func domains(of mountPoint: String) throws -> [(name: String, directory: SharedFD)] {
+    do throws(Errno) {
+      let top = try FD.cwd.openWithoutLinks(mountPoint, O_RDONLY | O_DIRECTORY)
+      var found: [(name: String, directory: SharedFD)] = []
+      for path in DomainTree.directories.map(\.path) where !path.utf8.contains(UInt8(ascii: "/")) {
+        do throws(Errno) {
+          found.append((path, SharedFD(try top.fd.open(path, pathOnly | O_DIRECTORY))))
+        } catch .ENOENT {}
+      }
+      return found
+    } catch {
+      throw CommandFailure(error, "can't open \(mountPoint): \(error.message)")
+    }
   }
 
   private static func bundles(

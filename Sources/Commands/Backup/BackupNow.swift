@@ -66,7 +66,7 @@ struct BackupNowCommand: Command {
     // A process with several threads can't; and what is to be mounted once more must be opened in it.
     try BackupView.enterNamespace()
     func backUp(databasesIn place: FD?) throws -> ExitCode {
-      try BackupContents.mount(
+      let others = try BackupContents.mount(
         manifest, BackupRequest(apps: apps, user: user), withBundlesOf: hasBundles ? access : nil,
         databases: place, by: &daemon)
       let treePath = "\(mountPoint)/\(BackupManifest.treeName)"
@@ -74,7 +74,9 @@ struct BackupNowCommand: Command {
         let tree = try context.openDirectory(treePath)
         databases.copy(from: tree.fd, to: place)
       }
-      let words = ["backup", "--json", "--tag", tags] + (isDryRun ? ["--dry-run"] : []) + ["--", mountPoint]
+      let words =
+        ["backup", "--json", "--tag", tags] + others.flatMap { ["--exclude", Restic.pattern($0)] }
+        + (isDryRun ? ["--dry-run"] : []) + ["--", mountPoint]
       let report = BackupReport(
         context.console, dispensable: Set(databases.companions.map { "\(treePath)/\($0)" }))
       let outcome = try report.show { try restic.run(words, line: report.take, complaint: report.take) }

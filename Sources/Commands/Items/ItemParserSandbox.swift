@@ -22,7 +22,7 @@ struct ItemParserSandbox {
     words += Sandbox.system + ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
     words += ["/nix", "/gnu"].flatMap { ["--ro-bind-try", $0, $0] }
     words += program.elsewhere.flatMap { ["--ro-bind", $0, $0] }
-    words += ["--proc", "/proc"]
+    words += Sandbox.processes
     words += PrivateItems.songs.fileExtensions.flatMap {
       ["--symlink", "/proc/self/fd/\(SongTags.descriptor)", SongTags.path(type: $0)]
     }

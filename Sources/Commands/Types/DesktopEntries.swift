@@ -59,6 +59,11 @@ struct DesktopEntries {
     // The programs that are run below write there too.
     _ = try context.openOwn(data + "/mime")
     let handled = DesktopTypes(known)
+    if handled.isCut {
+      context.console.note(
+        "apps open more types than a desktop is told of (\(DesktopTypes.limitOfApp) of one app, "
+          + "\(DesktopTypes.limitOfAll) of all); 'insula handlers' shows all of them")
+    }
     try replace(Self.types, in: packages.fd, data + "/mime/packages", with: xml(handled.unregistered))
     var names: Set<String> = []
     for (app, mimeTypes) in zip(known.apps, handled.mimeTypes) {

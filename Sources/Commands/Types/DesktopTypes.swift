@@ -26,6 +26,12 @@ struct DesktopTypes {
   /// Whose a MIME type is.
   private var owners: [String: Int] = [:]
 
+  /// A desktop reads all of them when it starts, so nobody fills its lists.
+  static let limitOfApp = 250
+  static let limitOfAll = 5000
+  /// Whether there are more types than that.
+  private(set) var isCut = false
+
   private static let ownPrefix = "application/x-insula-"
 
   /// `machine` has all MIME types that the machine knows.
@@ -52,16 +58,23 @@ struct DesktopTypes {
       for mimeType in type.mimeTypes { declared.append((mimeType.lowercased(), type)) }
       register(own, of: type, machine)
     }
-    for mimeType in Set(declared.map(\.mimeType)).union(registered.keys)
+    for mimeType in Set(declared.map(\.mimeType)).union(registered.keys).inOrder(by: <)
     where owners[mimeType] == nil && !Self.isReserved(mimeType) {
       guard let app = opener(ofMIMEType: mimeType, registered[mimeType], machine) else { continue }
       own(mimeType, app)
     }
   }
 
-  private mutating func own(_ mimeType: String, _ app: Int) {
+  /// False where it would be one too many.
+  @discardableResult
+  private mutating func own(_ mimeType: String, _ app: Int) -> Bool {
+    guard mimeTypes[app].count < Self.limitOfApp, owners.count < Self.limitOfAll else {
+      isCut = true
+      return false
+    }
     owners[mimeType] = app
     mimeTypes[app].insert(mimeType)
+    return true
   }
 
   private func opener(of type: DeclaredType, _ name: String?) -> Int? {
@@ -95,9 +108,9 @@ struct DesktopTypes {
     for app in Set(found.map(\.app)).inOrder(by: <) {
       let names = found.filter { $0.app == app }.map(\.name)
       let own = app == first ? mimeType : Self.ownPrefix + DynamicType.identifier(forExtension: names[0])
+      guard self.own(own, app) else { continue }
       unregistered.append(
         Unregistered(mimeType: own, kind: known.table.kind(of: type), extensions: names, parent: parent))
-      self.own(own, app)
     }
   }
 

@@ -3,6 +3,7 @@
 
 internal import Apps
 internal import Daemon
+internal import LinuxIO
 internal import Policy
 internal import Store
 
@@ -39,9 +40,10 @@ struct UserRemoveCommand: Command {
         "nothing was removed; removing the home of \(name) deletes every file in it; "
           + "if you want that: 'insula user remove \(name) --delete-home'")
     }
-    let home = try HomesAccess.open(store, writing: false, context) { try $0.list() }.first {
-      $0.name == name
+    let (home, path) = try HomesAccess.open(store, writing: false, context) { homes in
+      (try homes.list().first { $0.name == name }, "\(homes.path)/\(name)")
     }
+    try refuseMounts(in: path)
     if let home { try deleteRemoved(of: home.uid, context) }
     if try !removeElsewhere(context) {
       try removeApps(context)
@@ -51,6 +53,24 @@ struct UserRemoveCommand: Command {
     if let home { try takeBackGrants(of: home.uid, context) }
     context.console.say("Removed the home of \(name).")
     return .ok
+  }
+
+  /// Nothing is removed of a home in which something is mounted: what is in there is somebody else's, and
+  /// removal would end in the middle.
+  private func refuseMounts(in path: String) throws(CommandFailure) {
+    let found: [MountTable.Found]
+    do throws(Errno) { found = try MountTable.mountsEverywhere(in: realPath(path) ?? path) } catch {
+      throw CommandFailure(error, "can't tell what is mounted in \(path.sanitized): \(error.message)")
+    }
+    guard let first = found.first else { return }
+    throw CommandFailure(
+      .busy,
+      "nothing was removed: something is mounted in the home of \(name); unmount it first "
+        + "('umount \(first.mountPoint.sanitized)')",
+      lines: found.prefix(20).map { mount in
+        "  \(mount.mountPoint.sanitized)"
+          + (mount.process.map { ", in the mount namespace of pid \($0)" } ?? "")
+      })
   }
 
   /// Whether it was on a volume, with which it and its apps go.

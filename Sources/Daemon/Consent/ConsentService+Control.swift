@@ -250,7 +250,13 @@ extension PanelRequest {
   }
 
   /// Fit to be shown.
-  fileprivate var sanitized: PanelRequest {
-    PanelRequest(kind, name: name?.sanitized, types: types.map(\.sanitized))
+  var sanitized: PanelRequest {
+    PanelRequest(kind, name: name.flatMap(Self.fileName), types: types.map(\.sanitized))
+  }
+
+  /// The name that a file is proposed by: never a path. A slash becomes a colon, as on a Mac.
+  private static func fileName(_ text: String) -> String? {
+    let name = String(text.sanitized.map { $0 == "/" ? ":" : $0 })
+    return ["", ".", ".."].contains(name) ? nil : name
   }
 }

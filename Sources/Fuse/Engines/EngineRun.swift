@@ -70,7 +70,8 @@ final class EngineRun {
         if let known = program.meaning(ofEnd: code, saying: output.text) {
           throw failure(known.error, known.reason)
         }
-        throw failure(.EIO, output.text.isEmpty ? "\(program.name) ended with status \(code)" : reason)
+        throw failure(
+          .EIO, output.text.isEmpty ? "\(program.name) \(SignalName.end(ofWaitStatus: status))" : reason)
       }
       if let asked = probe, events.contains(.probed) {
         if asked.hasSucceeded() { return }

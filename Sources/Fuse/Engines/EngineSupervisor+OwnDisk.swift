@@ -65,7 +65,7 @@ extension EngineSupervisor {
 
   private func mend(_ disk: String) throws(EngineFailure) {
     let program = try EngineProgram(mending: disk)
-    let (status, said) = try finish(program, "its disk can't be checked")
+    let (status, said, _) = try finish(program, "its disk can't be checked")
     // 1 and 2 stand for what it has mended.
     guard (0...2).contains(status) else {
       throw EngineFailure(
@@ -78,7 +78,7 @@ extension EngineSupervisor {
   /// Runs a program to its end; its status, and what it has said.
   private func finish(
     _ program: EngineProgram, holding image: SharedFD? = nil, _ failure: String
-  ) throws(EngineFailure) -> (status: Int32, said: String) {
+  ) throws(EngineFailure) -> (status: Int32, said: String, end: String) {
     var output = EngineOutput()
     let status = try attempt({ "\(failure): \($0.message)" }) { () throws(Errno) in
       let process = try EngineProcess(
@@ -86,7 +86,8 @@ extension EngineSupervisor {
       try wait(for: process, &output)
       return try process.follow()
     }
-    return (status.map { clx_exit_status($0) } ?? 0, output.text)
+    let end = SignalName.end(ofWaitStatus: status ?? 0)
+    return (status.map { clx_exit_status($0) } ?? 0, output.text, end)
   }
 
   private func reserve(_ size: Int64, for image: SharedFD) throws(EngineFailure) {
@@ -114,10 +115,10 @@ extension EngineSupervisor {
 
   private func format(_ image: SharedFD) throws(EngineFailure) {
     let failed = "its disk can't be formatted"
-    let (status, said) = try finish(EngineProgram(formatting: image.number), holding: image, failed)
+    let (status, said, end) = try finish(EngineProgram(formatting: image.number), holding: image, failed)
     guard status == 0 else {
       throw EngineFailure(
-        .EIO, "\(failed): " + (said.isEmpty ? "mkfs.ext4 ended with status \(status)" : said))
+        .EIO, "\(failed): " + (said.isEmpty ? "mkfs.ext4 \(end)" : said))
     }
   }
 

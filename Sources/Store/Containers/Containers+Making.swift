@@ -116,14 +116,18 @@ extension Containers {
 
   // MARK: Completing
 
-  /// Makes what is missing of a directory that is about to be this container.
+  /// Makes what is missing of a directory that is about to be this container, and tells which one it is;
+  /// `parent` is that of the container.
   package func complete(
-    _ record: ContainerRecord, named name: String, in parent: FD, _ bundle: InstalledApp?
-  ) throws(StoreError) {
+    _ record: ContainerRecord, _ directory: FD, in parent: FD, _ bundle: InstalledApp?
+  ) throws(StoreError) -> ObjectIdentity {
     let containers = try forHomeThatIsThere(record.path)
-    let owner = Owner(
-      try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in try parent.status() })
-    try containers.complete(record, named: name, in: parent, owner, bundle)
+    let place = "\(path)/\(record.path)"
+    let owner = Owner(try explaining("examine", place) { () throws(Errno) in try parent.status() })
+    try containers.complete(record, directory, owner, bundle)
+    return try explaining("examine", place) { () throws(Errno) in
+      ObjectIdentity(try directory.status(), of: directory)
+    }
   }
 
   /// Makes what is missing of a container that is noted and there; the link in it leads to its app, if that
@@ -140,29 +144,39 @@ extension Containers {
         $0.identifier == record.identifier && ($0.user ?? record.user) == record.user
           && $0.signer == record.team
       }
-    try complete(record, named: name, in: parent.fd, app)
+    let containers = try forHomeThatIsThere(record.path)
+    let owner = Owner(
+      try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in try parent.fd.status() })
+    try containers.complete(record, named: name, in: parent.fd, owner, app)
   }
 
-  /// Makes what is missing of a container that is there.
   private func complete(
     _ record: ContainerRecord, named name: String, in parent: FD, _ owner: Owner, _ bundle: InstalledApp?
   ) throws(StoreError) {
     let place = "\(path)/\(record.path)"
     try requireDirectory(name, in: parent, owner, place)
     let container = try explaining("open", place) { () throws(Errno) in try parent.openDirectory(name) }
+    try complete(record, container.fd, owner, bundle)
+  }
+
+  /// Makes what is missing of a container that is there.
+  private func complete(
+    _ record: ContainerRecord, _ container: FD, _ owner: Owner, _ bundle: InstalledApp?
+  ) throws(StoreError) {
+    let place = "\(path)/\(record.path)"
     for path in ContainerLayout.directories(of: record.kind) {
       let (above, name) = path.splitAtName
       let parent = try explaining("open", "\(place)/\(above)") { () throws(Errno) in
-        try container.fd.openDirectory(at: above)
+        try container.openDirectory(at: above)
       }
       try requireDirectory(name, in: parent.fd, owner, "\(place)/\(path)")
     }
     try explaining("complete the container", place) { () throws(Errno) in
-      if record.kind == .data { try makeTags(in: container.fd, owner) }
+      if record.kind == .data { try makeTags(in: container, owner) }
       if let metadata = ContainerMetadata(record, gid: owner.gid) {
-        try completeMetadata(metadata, in: container.fd, owner)
+        try completeMetadata(metadata, in: container, owner)
       }
-      if let bundle { try completeLink(to: bundle, record, in: container.fd, owner) }
+      if let bundle { try completeLink(to: bundle, record, in: container, owner) }
     }
   }
 

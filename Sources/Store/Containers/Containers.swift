@@ -132,6 +132,13 @@ package final class Containers: Sendable {
     let identity = try explaining("examine", "\(path)/\(record.path)") { () throws(Errno) in
       try ObjectIdentity(of: name, in: parent)
     }
+    return try note(identity, of: record)
+  }
+
+  /// Notes that a container is that directory from now on.
+  package func note(
+    _ identity: ObjectIdentity, of record: ContainerRecord
+  ) throws(StoreError) -> ContainerRecord {
     if record.identity == identity { return record }
     try registry.note(identity, of: record)
     var noted = record

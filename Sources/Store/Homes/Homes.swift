@@ -26,7 +26,7 @@ package final class Homes: Sendable {
   /// Where what is being made or removed has its name.
   private let workshop: OwnedFD
   /// Where the tree is, for messages.
-  let path: String
+  package let path: String
   private let mode: StoreDescription.Mode
   let access: SecurityAccess
 

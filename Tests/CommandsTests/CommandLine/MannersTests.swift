@@ -107,5 +107,10 @@ internal import Testing
     #expect(shown.output.contains("\u{1b}") == isColored)
     let piped = try Program.run([Program.insula, "nonsense"], environment: settings)
     #expect(piped.errors.hasPrefix("insula: there is no"))
+    // Before the words can be understood, too.
+    let broken = "exec \(Program.insula) \"$(printf 'a\\377')\""
+    let said = try Program.run(["script", "-qec", broken, "/dev/null"], environment: settings)
+    #expect(said.output.contains("is not UTF-8"), "\(said.output)")
+    #expect(said.output.contains("\u{1b}") == isColored, "\(said.output)")
   }
 }

@@ -93,6 +93,22 @@ func modes(_ check: inout Checks) {
     try t.ok(chmod("file", 0o2755))
     try t.equal(try t.info("file").bits, 0o2755, "mode set by root")
   }
+  check("chmod.sgid-of-a-directory-is-dropped-when-the-owner-is-not-in-the-group", .several) { t in
+    try t.as(t.user) { try t.dir("dir") }
+    try t.ok(chown("dir", t.user.uid, t.peer.gid))
+    try t.as(t.user) {
+      try t.ok(chmod("dir", 0o2755))
+      try t.equal(try t.info("dir").bits, 0o755, "mode")
+    }
+    try t.as(t.user.joining(t.peer.gid)) {
+      try t.ok(chmod("dir", 0o2755))
+      try t.equal(try t.info("dir").bits, 0o2755, "mode set by a member")
+    }
+    try t.as(t.user) {
+      try t.dir("dir/sub")
+      try t.equal(try t.info("dir/sub").bits, 0o2755, "mode that a new directory inherits")
+    }
+  }
   check("chmod.keeps-type-and-takes-no-type-bits") { t in
     try t.make("file")
     try t.ok(chmod("file", S_IFDIR | 0o700))

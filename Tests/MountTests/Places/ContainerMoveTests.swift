@@ -72,6 +72,45 @@ struct ContainerMoveTests {
     }
   }
 
+  /// Whoever exchanges the copy while it is checked, completed and put in place gets nothing there that is
+  /// not the copy: no link, no file, no other directory.
+  @Test(arguments: [false, true]) func theCopyCannotBeExchangedForSomethingElse(rootless: Bool) throws {
+    let fixture = try PlaceFixture(rootless: rootless)
+    try fixture.cast.workshop.write(
+      """
+      import ctypes, os, sys, time
+      libc = ctypes.CDLL(None)
+      def exchange(a, b): return libc.renameat2(-100, a.encode(), -100, b.encode(), 2)
+      os.makedirs(".swapped", exist_ok=True)
+      try: os.symlink("/nowhere", ".swapped/link")
+      except FileExistsError: pass
+      open(".swapped/file", "w").close()
+      os.makedirs(".swapped/other/Data/strange", exist_ok=True)
+      kinds, number, end = ["link", "file", "other"], 0, time.monotonic() + 120
+      while not os.path.exists(sys.argv[1]) and time.monotonic() < end:
+          for name in os.listdir("."):
+              if name.startswith(".import-") and os.path.isdir(name + "/Data/Documents"):
+                  other = ".swapped/" + kinds[number % 3]; number += 1
+                  for _ in range(400):
+                      exchange(name, other)
+                      if not os.path.lexists(name): break
+      """, to: "swap.py")
+    let seen = try fixture.perform(
+      """
+      insula export $app $work/E.xcappdata --store $store >/dev/null; cd $home/Library/Containers
+      python3 $work/swap.py $work/stop & swapping=$!
+      i=0; done=0; while [ $i -lt 60 ]; do i=$((i+1))
+        insula import $work/E.xcappdata --replace --store $store >/dev/null 2>&1 && done=$((done+1))
+        [ -d $container ] && [ ! -L $container ] && [ -d $data/Documents ] && [ ! -e $data/strange ] ||
+          echo bad
+      done
+      touch $work/stop; wait $swapping
+      insula import $work/E.xcappdata --replace --store $store >/dev/null; ls -A $data | grep -c Documents
+      """, as: .owner)
+    #expect(seen == "1\n", "\(seen)")
+    #expect(try fixture.cast.mounted.run("check", fixture.cast.mounted.store).status == 0 || rootless)
+  }
+
   /// What was delivered stays as it was delivered, whichever way round.
   @Test(arguments: [false, true]) func deliveredFilesAreNotChangedByAnImport(rootless: Bool) throws {
     let fixture = try PlaceFixture(rootless: rootless)

@@ -171,6 +171,38 @@ struct RunIsolationTests {
     }
   }
 
+  /// What /proc says of the machine is what programs need to run: none of its keys, its devices, and what
+  /// others do and when.
+  @Test func theMachineIsNotTold() throws {
+    let fixture = try RunFixture()
+    let script = """
+      for file in /proc/*; do
+        [ -f $file ] && [ "$(head -c 1 $file 2>/dev/null | wc -c)" = 1 ] && echo ${file#/proc/}
+      done; find /proc/acpi /proc/bus /proc/driver /proc/fs /proc/irq -mindepth 1 2>/dev/null | head -3; true
+      """
+    let needed: Set<Substring> = [
+      "cgroups", "cmdline", "consoles", "cpuinfo", "crypto", "devices", "execdomains", "fb", "filesystems",
+      "loadavg", "meminfo", "misc", "mounts", "stat", "uptime", "version", "version_signature", "vmstat",
+    ]
+    let inside = try fixture.inside(script)
+    let told = Set(inside.output.split(separator: "\n"))
+    #expect(told.isSubset(of: needed) && told.isSuperset(of: ["cpuinfo", "meminfo", "stat"]), "\(inside)")
+    #expect(try fixture.shell(script).output.split(separator: "\n").contains("interrupts"))
+    #expect(try fixture.inside("cat /proc/keys 2>&1; cat /proc/key-users 2>&1").output.contains("denied"))
+  }
+
+  /// Calls that reach the kernel around the tree: quotactl_fd, open_tree_attr.
+  @Test func callsThatNoAppNeedsAreRefused() throws {
+    let probe = """
+      import ctypes
+      libc = ctypes.CDLL(None, use_errno=True)
+      for number in (443, 467): print(libc.syscall(number, -1, 0, 0, 0, 0), ctypes.get_errno())
+      """
+    let fixture = try RunFixture()
+    #expect(try fixture.inside("/usr/bin/python3 -c '\(probe)'").output == "-1 1\n-1 1\n")
+    #expect(try !fixture.shell("/usr/bin/python3 -c '\(probe)'").output.contains("-1 1\n"))
+  }
+
   /// Sockets without a place in the file tree belong to the network, which it may share with the host.
   @Test func socketsWithoutAPlaceAreOutOfReach() throws {
     let fixture = try RunFixture(entitlements: "<key>com.apple.security.network.client</key><true/>")

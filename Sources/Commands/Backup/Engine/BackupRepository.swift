@@ -121,15 +121,24 @@ struct BackupRepository {
     return (parts[0][..<slash] + account + "@" + parts[1]).sanitized
   }
 
-  /// Throws for one in the tree that it would hold a backup of.
+  /// Throws for one in the tree that it would hold a backup of; a volume of the tree is another disk.
   func requireOutside(of trees: [String]) throws {
-    guard let address, Self.isLocal(address),
+    guard let address, Self.isLocal(address), !isOnVolume(address),
       trees.contains(where: { "\(address)/".utf8.starts(with: "\($0)/".utf8) })
         || DaemonSearch.mount(containing: address) != nil
     else { return }
     throw CommandFailure(
       .failed,
       "the repository \(shown) is in the tree that is backed up; a backup belongs on another disk or machine")
+  }
+
+  /// Whether it is below a volume in a mounted tree, which no backup contains.
+  private func isOnVolume(_ address: String) -> Bool {
+    guard let mount = DaemonSearch.mount(containing: address),
+      "\(address)/".utf8.starts(with: "\(mount.mountPoint)/".utf8)
+    else { return false }
+    let names = address.utf8.dropFirst(mount.mountPoint.utf8.count).split(separator: UInt8(ascii: "/"))
+    return names.count > 2 && BackupSet.reason(at: names.map { Array($0) }) == .volumes
   }
 
   /// Throws for a directory that is not there, before anything long is done.

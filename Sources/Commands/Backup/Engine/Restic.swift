@@ -20,6 +20,14 @@ struct Restic {
     var isDone: Bool { end == .exited(0) }
   }
 
+  /// A path as a pattern that stands for it alone.
+  static func pattern(_ path: String) -> String {
+    path.reduce(into: "") { text, character in
+      if "*?[]\\".contains(character) { text.append("\\") }
+      text.append(character)
+    }
+  }
+
   private static let lineLimit = 8 << 20
   private static let complaintLimit = 64 << 10
 

@@ -124,7 +124,7 @@ struct SnapshotRestore {
       // One level deeper, so that the directory that others can't enter is always above.
       let target = "\(place.path)/\(Self.innerName)"
       let words =
-        ["restore", "--target", target] + wanted.flatMap { ["--include", Self.pattern($0)] }
+        ["restore", "--target", target] + wanted.flatMap { ["--include", Restic.pattern($0)] }
         + ["--", snapshot.id]
       let outcome = try ProgressLine.show(context.console, { "bringing back what is in the backup" }) {
         try restic.run(words)
@@ -174,14 +174,6 @@ struct SnapshotRestore {
         error,
         "the filesystem of \(context.unpackingDirectory) has no attributes of users, so ACLs and flags "
           + "would be lost; TMPDIR can name another directory")
-    }
-  }
-
-  /// A name as a pattern that stands for it alone.
-  private static func pattern(_ path: String) -> String {
-    path.reduce(into: "") { text, character in
-      if "*?[]\\".contains(character) { text.append("\\") }
-      text.append(character)
     }
   }
 }

@@ -110,9 +110,30 @@ struct Sandbox {
   }
 
   private var devices: [String] {
-    ["--proc", "/proc", "--dev", "/dev", "--bind", place.shared, "/dev/shm", "--dir", "/run"]
+    Self.processes + ["--dev", "/dev", "--bind", place.shared, "/dev/shm", "--dir", "/run"]
       + (hasSocket ? ["--ro-bind", place.socket, AppSocket.directory] : [])
   }
+
+  /// /proc, without what it tells of the machine as a whole: whose keys there are, what others do and when,
+  /// the kernel and its devices. What is not there can't be covered.
+  ///
+  /// A program gets EACCES for a file, as from a kernel that is locked down; a directory is empty.
+  static var processes: [String] {
+    let isThere = { (name: String) in FD.cwd.has("/proc/\(name)") }
+    return ["--proc", "/proc"]
+      + hiddenFiles.filter(isThere).flatMap { ["--ro-bind", "/dev/null", "/proc/\($0)"] }
+      + hiddenDirectories.filter(isThere).flatMap {
+        ["--tmpfs", "/proc/\($0)", "--remount-ro", "/proc/\($0)"]
+      }
+  }
+
+  private static let hiddenFiles = [
+    "buddyinfo", "config.gz", "diskstats", "dma", "interrupts", "iomem", "ioports", "kallsyms", "kcore",
+    "key-users", "keys", "kmsg", "kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "locks",
+    "mdstat", "modules", "mtrr", "pagetypeinfo", "partitions", "sched_debug", "schedstat", "slabinfo",
+    "softirqs", "swaps", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo", "zoneinfo",
+  ]
+  private static let hiddenDirectories = ["acpi", "asound", "bus", "driver", "fs", "irq", "scsi"]
 
   /// Whether the tree is where the app's socket would be.
   static func coversSocket(_ mountPoint: String) -> Bool {
