@@ -12,12 +12,12 @@ internal import Testing
 /// ACLs on a real mount, with real users.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct AccessControlTests {
-  private static let alias = "system.insula.acl"
-  private static let alice: UInt32 = 54321
-  private static let bob: UInt32 = 54322
+  static let alias = "system.insula.acl"
+  static let alice: UInt32 = 54321
+  static let bob: UInt32 = 54322
   private static let team: UInt32 = 54400
 
-  private func setACL(_ path: String, _ entries: AccessControlEntry...) {
+  func setACL(_ path: String, _ entries: AccessControlEntry...) {
     let bytes = AccessControlList(entries).filesec
     #expect(lsetxattr(path, Self.alias, bytes, bytes.count, 0) == 0)
   }
@@ -267,29 +267,6 @@ struct AccessControlTests {
     #expect(try owner.errno("chown", box + "/gift", "\(account.account.uid)", "\(account.account.gid)") == 0)
     #expect(try owner.errno("unlink", box + "/gift") == 0)
     #expect(try owner.errno("rmdir", box) == EACCES)
-  }
-
-  /// What a stranger leaves in somebody's directory, its owner can remove, whatever ACL it has.
-  @Test(arguments: ["", "nopassthrough"]) func ownersRemoveWhatStrangersLeave(options: String) throws {
-    let mounted = try MountedStore.mounted(options: options.isEmpty ? nil : options)
-    let account = try TemporaryAccount()
-    #expect(try mounted.run("user", "add", "--store", mounted.store, account.account.name).status == 0)
-    let box = mounted.path("Users/\(account.account.name)/Public/Drop Box")
-    let owner = try Client(uid: account.account.uid, gid: account.account.gid)
-    let giver = try Client(uid: Self.alice)
-    let stranger = try Client(uid: Self.bob)
-    #expect(try giver.errno("create", box + "/file", "\(0o600)") == 0)
-    #expect(try giver.errno("mkdir", box + "/folder", "\(0o700)") == 0)
-    for name in ["file", "folder"] {
-      setACL("\(box)/\(name)", AccessControlEntry(.deny, .everyone, .delete))
-      #expect(try stranger.errno(name == "file" ? "unlink" : "rmdir", "\(box)/\(name)") == EACCES)
-    }
-    #expect(try owner.errno("unlink", box + "/file") == 0)
-    #expect(try owner.errno("rmdir", box + "/folder") == 0)
-    // What one has denied oneself stays denied.
-    #expect(try owner.errno("create", box + "/own", "\(0o600)") == 0)
-    setACL(box + "/own", AccessControlEntry(.deny, .everyone, .delete))
-    #expect(try owner.errno("unlink", box + "/own") == EACCES)
   }
 
   @Test func copyingProgramsCarryACLs() throws {

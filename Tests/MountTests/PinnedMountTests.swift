@@ -88,9 +88,11 @@ struct PinnedMountTests {
     var names: Set<String> = []
     for pid in try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap({ Int32($0) }) {
       let status = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16) ?? ""
-      // A user's own daemon, and who unmounts for it, are where the user is.
-      let isDaemons = ["insula", "insula-mounts"].contains { status.hasPrefix("Name:\t\($0)\n") }
-      guard status.contains("\nUid:\t\(fixture.user.uid)\t"), !isDaemons || !rootless,
+      // A user's own daemon, and its helper that unmounts, are where the user is, and so are the programs that
+      // other tests run as the same user.
+      let isOurs = !rootless || ["bwrap", "sleep"].contains { status.hasPrefix("Name:\t\($0)\n") }
+      guard isOurs,
+        status.contains("\nUid:\t\(fixture.user.uid)\t"),
         let table = FD.text(of: "/proc/\(pid)/mountinfo", limit: 1 << 24)
       else { continue }
       names.insert(String(status.prefix { $0 != "\n" }))

@@ -254,7 +254,9 @@ extension PanelRequest {
     PanelRequest(kind, name: name.flatMap(Self.fileName), types: types.map(\.sanitized))
   }
 
-  /// The name that a file is proposed by: never a path. A slash becomes a colon, as on a Mac.
+  /// The name that a file is proposed by: never a path.
+  ///
+  /// A slash becomes a colon, as on a Mac.
   private static func fileName(_ text: String) -> String? {
     let name = String(text.sanitized.map { $0 == "/" ? ":" : $0 })
     return ["", ".", ".."].contains(name) ? nil : name

@@ -21,7 +21,7 @@ struct TerminalResetTests {
     ("xterm", white + "\u{1b}[?2l"), ("xterm", white), ("xterm", "\u{1b}]0;"), ("xterm", "\u{1b}_"),
     ("xterm", "\u{1b}X"), ("xterm", "\u{1b}[8m"),
     ("xterm", "\u{1b}[?69h\u{1b}[40;41s\u{1b}[23;23r\u{1b}[?6h"),
-    ("tmux", "\u{1b}]0;"), ("tmux", "\u{1b}Pq"), ("screen", "\u{1b}_"), ("screen", "\u{1b}]0;"),
+    ("tmux", "\u{1b}]0;"), ("tmux", "\u{1b}Pq"), ("screen", "\u{1b}_"),
     ("screen", "\u{1b}(0\u{e}\u{1b})0"),
     // To the terminal in which the multiplexer runs.
     ("xterm+screen", "\u{1b}P\(white)\u{1b}\\"),

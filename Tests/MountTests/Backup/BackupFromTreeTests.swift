@@ -38,7 +38,8 @@ struct BackupFromTreeTests {
         cat Documents/Letter.txt Documents/More.txt; ls -A ~/.cache/restic | grep -c .
         grep -c . ~/.config/insula/insula.conf >/dev/null; ls "$POINT"
         # Of the tree there is only what the view has.
-        plain() { restic -q -r "$REPOSITORY" --password-file ~/.config/insula/backup-password --no-cache "$@"; }
+        password=~/.config/insula/backup-password
+        plain() { restic -q -r "$REPOSITORY" --password-file "$password" --no-cache "$@"; }
         plain ls latest | sed -n "s|^$POINT/||p" | cut -d / -f 1 | sort -u
         """)
     #expect(result.status == 0, "\(result.output)\(result.errors)")
@@ -70,7 +71,9 @@ struct BackupFromTreeTests {
         echo letter >Documents/Letter.txt
         P="--password-file $HOME/.config/insula/backup-password"
         for place in "$HOME/backup" "$POINT/Volumes/disk" "$POINT/Volumes"; do
-          status=0; backup init "$place" $P 2>&1 | grep -o 'belongs on another disk' || status=$?; echo $status
+          status=0
+          backup init "$place" $P 2>&1 | grep -o 'belongs on another disk' || status=$?
+          echo $status
         done
         backup init "$POINT/Volumes/disk/backup" $P >/dev/null
         backup now --store "$POINT" >/dev/null; rm Documents/Letter.txt
