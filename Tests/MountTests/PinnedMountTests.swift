@@ -88,8 +88,8 @@ struct PinnedMountTests {
     var names: Set<String> = []
     for pid in try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap({ Int32($0) }) {
       let status = FD.text(of: "/proc/\(pid)/status", limit: 1 << 16) ?? ""
-      // A user's own daemon, and its helper that unmounts, are where the user is, and so are the programs that
-      // other tests run as the same user.
+      // A user's own daemon, and its helper that unmounts, are where the user is, and so are the programs
+      // that other tests run as the same user.
       let isOurs = !rootless || ["bwrap", "sleep"].contains { status.hasPrefix("Name:\t\($0)\n") }
       guard isOurs,
         status.contains("\nUid:\t\(fixture.user.uid)\t"),

@@ -117,7 +117,8 @@ struct Sandbox {
   /// /proc, without what it tells of the machine as a whole: whose keys there are, what others do and when,
   /// the kernel and its devices.
   ///
-  /// What is not there can't be covered. A program gets EACCES for a file, as from a kernel that is locked down; a directory is empty.
+  /// What is not there can't be covered. A program gets EACCES for a file, as from a kernel that is locked
+  /// down; a directory is empty.
   static var processes: [String] {
     let isThere = { (name: String) in FD.cwd.has("/proc/\(name)") }
     return ["--proc", "/proc"]
