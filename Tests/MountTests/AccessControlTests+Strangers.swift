@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Glibc
+internal import LinuxIO
 internal import Policy
 internal import TestSupport
 internal import Testing
