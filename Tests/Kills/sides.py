@@ -102,7 +102,11 @@ class Side:
         """What open files say, and that they can still be used; objects are numbered as they are met."""
         found = []
         for file in self.held:
-            status = os.fstat(file)
+            try:
+                status = os.fstat(file)
+            except OSError as error:
+                found.append(("lost", errno.errorcode[error.errno]))
+                continue
             if stat.S_ISDIR(status.st_mode):
                 try:
                     names = sorted(os.listdir(file))

@@ -44,6 +44,29 @@ struct SequenceTests {
       "\(result.output)\(result.errors)")
   }
 
+  /// What an app has open stays open, though another app has moved or removed it, and the worker is replaced.
+  @Test(arguments: [
+    "app1 hold x/a; app2 rename x/a y/a; restart; app2 unlink y/a",
+    "app1 hold x/a; app2 rename x/a y/a; app2 unlink y/a; kill",
+    "app1 hold x/a; app2 rename x y/b; app2 unlink y/b/a; restart",
+    "app1 hold x/a; app2 rename x y/b; app2 unlink y/b/a; app2 rmdir y/b; kill",
+    "app1 hold x/a; app1 link x/a y/a; app2 create x/b; app2 rename x/b y/a; restart; app2 unlink x/a",
+  ])
+  func whatOthersHaveMovedStaysOpen(sequence: String) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    for option in ["", "nopassthrough", "nohandles"] {
+      let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/model.py"), sequence]
+      let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
+      let result = try Program.run(
+        words + (option.isEmpty ? [] : ["-o", option]), environment: environment)
+      #expect(
+        result.status == 0 && result.output.contains(" 0 with differences\n"),
+        "\(option): \(result.output)\(result.errors)")
+    }
+  }
+
   private func run(_ options: [String], asNobody: Bool = false) throws {
     let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/sequences.py")] + options
     let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]

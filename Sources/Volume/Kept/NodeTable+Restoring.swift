@@ -111,9 +111,21 @@ extension NodeTable {
     state.withLock { state in if let index = state.index(of: id) { state.seal(index, sealed) } }
   }
 
+  /// The nodes that are in directories that this table does not know: other views have moved them there.
+  var movedElsewhere: [NodeID] {
+    state.withLock { state in
+      var found: [NodeID] = []
+      state.slab.forEach { index, node in
+        if index == Self.rootIndex || state.slab.slot(node.pointee.parent)?.pointee.isInUse == true { return }
+        found.append(Self.id(index, node.pointee.generation))
+      }
+      return found
+    }
+  }
+
   /// Gives all nodes their positions in a scope that was made again, which numbers its places otherwise.
   ///
-  /// `places` are the objects that have places of their own in it.
+  /// `places` are the objects whose positions are known; all others are inside of one of those.
   func relocate(in scope: Scope, _ places: [ObjectNumber: Position]) {
     state.withLock { state in
       var settled: [UInt32: Position] = [Self.rootIndex: scope.root]

@@ -42,7 +42,8 @@ extension View {
   func takeOver() {
     let scope = self.scope.value
     if scope.root.throughout == nil {
-      nodes.relocate(in: scope, volume.objects(with: scope, for: audience.user ?? 0))
+      let places = volume.objects(with: scope, for: audience.user ?? 0)
+      nodes.relocate(in: scope, places.merging(positionsElsewhere(in: scope)) { place, _ in place })
     }
     countWhatIsOpen()
   }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+
+// What another view has moved to a directory that this one has not looked up since.
+//
+// Its node has no parent from which a new worker could tell its position, and nobody may ask for it by name
+// again: it is open, or somebody works in it. So it is found by the path that the kernel knows.
+
+extension View {
+  /// The positions of nodes in directories that this view does not know.
+  func positionsElsewhere(in scope: Scope) -> [ObjectNumber: Position] {
+    var found: [ObjectNumber: Position] = [:]
+    for id in nodes.movedElsewhere {
+      // To ask a server could mean to wait for it.
+      guard let number = nodes.number(of: id), attached(number)?.engine.queue == nil,
+        let object = try? nodes.referenceAnywhere(to: id, isNamed: false)
+      else { continue }
+      if let position = position(of: object.fd, number, in: scope) { found[number] = position }
+    }
+    return found
+  }
+
+  private func attached(_ number: ObjectNumber) -> AttachedVolume? {
+    volume.attached.volume(onDevice: number.device)
+  }
+
+  /// Where an object is; what has been removed is where its directory is, if all in there is in one reach.
+  ///
+  /// A name in a path may be anybody's by now, so what it leads to is compared.
+  private func position(of object: FD, _ number: ObjectNumber, in scope: Scope) -> Position? {
+    guard let status = try? object.status(), let path = volume.kernelPath(of: object), !path.isEmpty else {
+      return nil
+    }
+    let resolved = volume.resolvedPath(along: path, for: 0)
+    if resolved.found?.number == number { return scope.position(at: path) }
+    guard status.st_nlink == 0 else { return nil }
+    var directory = path.dropLast()
+    while !directory.isEmpty, volume.resolvedPath(along: Array(directory), for: 0).found == nil {
+      directory.removeLast()
+    }
+    let position = scope.position(at: Array(directory))
+    return scope.isUniform(position) ? position : nil
+  }
+}
