@@ -82,20 +82,25 @@ extension Server {
     }
   }
 
-  /// Serves such a view on that another worker has left; `add` has it known, or says that nothing begins any
-  /// more, and then its connection ends.
-  func resume(
+  /// Begins such a view again that another worker has left; `add` has it known, or says that nothing begins
+  /// any more, and then its connection ends.
+  func begin(
     _ left: LeftView, add: () -> Bool, ended: @escaping @Sendable () -> Void
-  ) throws(Errno) {
+  ) throws(Errno) -> ServingOn? {
     let session = try Session(left.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
-    guard add() else { return }
-    do throws(Errno) {
-      try session.resume(left.firstMessage, volume.slow)
-    } catch {
-      ended()
-      throw error
+    guard add() else { return nil }
+    let slow = volume.slow
+    func orEnd(_ body: () throws(Errno) -> Void) throws(Errno) {
+      do throws(Errno) { try body() } catch {
+        ended()
+        throw error
+      }
     }
-    try serve(session, of: left.view.number, ended: ended)
+    try orEnd { () throws(Errno) in try session.beginAgain(with: left.firstMessage) }
+    return { () throws(Errno) in
+      try orEnd { () throws(Errno) in try session.resume(slow) }
+      try self.serve(session, of: left.view.number, ended: ended)
+    }
   }
 
   /// Waits until the kernel has begun to use a view that is served.
@@ -173,8 +178,8 @@ extension Server {
     return memory
   }
 
-  /// Serves the view of an app on where another worker has died.
-  func takeOver(_ app: AppTakeover) throws(Errno) {
+  /// Begins the view of an app again where another worker has died.
+  func begin(_ app: AppTakeover) throws(Errno) -> ServingOn {
     let left = app.left
     let session = try Session(
       app.view, over: OwnedFD(owning: left.connection.raw), settings: settings(of: app.hold))
@@ -183,16 +188,24 @@ extension Server {
       left.process, app.view, app.hold, kept: left.memory)
     // What is sent again may wait for its user, who is asked about an app that runs.
     views.add(running, app.share)
-    do throws(Errno) {
-      try session.resume(app.firstMessage, volume.slow)
-    } catch {
-      views.remove(running.number)
-      throw error
+    let (views, slow) = (views, volume.slow)
+    func orRemove(_ body: () throws(Errno) -> Void) throws(Errno) {
+      do throws(Errno) { try body() } catch {
+        views.remove(running.number)
+        throw error
+      }
     }
-    try serve(running, over: session, app.share)
-    if let listener = left.listener { try takeOverEndpoint(of: running, listener) }
+    try orRemove { () throws(Errno) in try session.beginAgain(with: app.firstMessage) }
+    return { () throws(Errno) in
+      try orRemove { () throws(Errno) in try session.resume(slow) }
+      try self.serve(running, over: session, app.share)
+      if let listener = left.listener { try self.takeOverEndpoint(of: running, listener) }
+    }
   }
 }
+
+/// Serves a view that has begun again, from what the kernel sends once more on.
+typealias ServingOn = () throws(Errno) -> Void
 
 /// A view that is no app's, as another worker has left it.
 struct LeftView {

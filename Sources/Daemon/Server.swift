@@ -272,12 +272,16 @@ package final class Server: Sendable {
     try confine()
     do throws(Errno) {
       let session = try Session(view, over: OwnedFD(owning: connection.raw), settings: settings)
-      try session.resume(first, volume.slow)
+      try session.beginAgain(with: first)
       probePassthrough()
+      // What is changed through one view concerns all others: they begin before any request is served.
+      var begun: [ServingOn] = []
+      for app in apps { begun.append(try begin(app)) }
+      for backup in backups { try begin(backup).map { begun.append($0) } }
+      for view in files { try begin(view).map { begun.append($0) } }
+      try session.resume(volume.slow)
       try serve(session)
-      for app in apps { try takeOver(app) }
-      for backup in backups { try takeOver(backup) }
-      for view in files { try takeOver(view) }
+      for serveOn in begun { try serveOn() }
       volume.tookOver()
       try pool.start()
       try askAboutLeftNodes(of: views)

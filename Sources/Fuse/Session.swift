@@ -182,11 +182,8 @@ package final class Session: @unchecked Sendable {
 
   /// Takes the connection over from a worker that has died: `first` is what the kernel sent it first.
   ///
-  /// What that one had read and not answered, the kernel sends again.
-  ///
-  /// All of that is done when this returns, but for what nobody waits for: questions that keep a CPU busy
-  /// have their users' turns, and what concerns a server has its queue.
-  package func resume(_ first: [UInt8], _ slow: SlowWork) throws(Errno) {
+  /// From here on the kernel can be notified.
+  package func beginAgain(with first: [UInt8]) throws(Errno) {
     var first = first
     first.withUnsafeMutableBytes { message in
       guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
@@ -197,6 +194,13 @@ package final class Session: @unchecked Sendable {
       fuse_session_process_buf(raw, &buffer)
     }
     guard !handshake.isPending else { throw .EIO }
+  }
+
+  /// Serves what another worker had read and not answered, which the kernel sends again.
+  ///
+  /// All of that is done when this returns, but for what nobody waits for: questions that keep a CPU busy
+  /// have their users' turns, and what concerns a server has its queue.
+  package func resume(_ slow: SlowWork) throws(Errno) {
     let flags = try check(fcntl(fd.raw, F_GETFL))
     try check(fcntl(fd.raw, F_SETFL, flags | O_NONBLOCK))
     let resend: Int32 = 7

@@ -51,6 +51,11 @@ struct SequenceTests {
     "app1 hold x/a; app2 rename x y/b; app2 unlink y/b/a; restart",
     "app1 hold x/a; app2 rename x y/b; app2 unlink y/b/a; app2 rmdir y/b; kill",
     "app1 hold x/a; app1 link x/a y/a; app2 create x/b; app2 rename x/b y/a; restart; app2 unlink x/a",
+    // What is done while there is no worker: the next one tells all views of it.
+    "app1 hold y/b; kill; tree1 rmdir y/b",
+    "app1 hold x/a; kill; tree1 unlink x/a",
+    "tree1 hold x/a; kill; app1 unlink x/a",
+    "app1 hold x/a; kill; app2 rename x/a y/a",
   ])
   func whatOthersHaveMovedStaysOpen(sequence: String) throws {
     guard KernelRelease.own >= KernelRelease(6, 9) else {

@@ -81,9 +81,9 @@ extension Server {
       run: run, left: LeftView(view: view, connection: left.connection, firstMessage: first))
   }
 
-  /// Serves it on.
-  func takeOver(_ takeover: BackupTakeover) throws(Errno) {
-    try resume(takeover.left) {
+  /// Begins it again.
+  func begin(_ takeover: BackupTakeover) throws(Errno) -> ServingOn? {
+    try begin(takeover.left) {
       backups.add(takeover.run)
     } ended: { [backups] in
       backups.remove(takeover.run.view.number)

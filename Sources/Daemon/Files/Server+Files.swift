@@ -85,9 +85,9 @@ extension Server {
     }
   }
 
-  /// Serves it on.
-  func takeOver(_ takeover: FilesTakeover) throws(Errno) {
-    try resume(takeover.left) {
+  /// Begins it again.
+  func begin(_ takeover: FilesTakeover) throws(Errno) -> ServingOn? {
+    try begin(takeover.left) {
       files.add(takeover.mounted)
     } ended: { [files] in
       files.remove(takeover.mounted.view.number)
