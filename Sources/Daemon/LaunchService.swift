@@ -218,7 +218,7 @@ final class LaunchService: Sendable {
   func end(
     _ identifier: AppIdentifier, of user: UInt32?, with signal: Int32?, for caller: ControlCaller
   ) -> ControlAnswer {
-    let found = views(of: user, for: caller).filter { $0.launch.app.identifier.text == identifier.text }
+    let found = views(of: user, for: caller).filter { $0.launch.app.identifier.isSame(as: identifier) }
     guard !found.isEmpty else { return .refusal("\(identifier) is not running; see 'insula ps'", .ESRCH) }
     let apps = found.map(RunningApp.init)
     if let signal {

@@ -5,7 +5,7 @@ package import Apps
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
-internal import Policy
+package import Policy
 internal import Store
 internal import Synchronization
 package import Volume
@@ -121,10 +121,10 @@ package final class RunningViews: Sendable {
 
   /// The views of an app, of a user, or all; with `ended` also those of apps that have ended just now.
   package func all(
-    of identifier: String? = nil, user: UInt32? = nil, ended: Bool = false
+    of identifier: AppIdentifier? = nil, user: UInt32? = nil, ended: Bool = false
   ) -> [RunningView] {
     state.withLock { $0.views.values.inOrder { $0.number < $1.number } }.filter {
-      (identifier == nil || $0.launch.app.identifier.text == identifier)
+      (identifier.map($0.launch.app.identifier.isSame) ?? true)
         && (user == nil || $0.user == user) && (ended || $0.isAlive)
     }
   }

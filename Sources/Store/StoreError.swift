@@ -52,6 +52,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyChoices(limit: Int)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case containerOfOtherTeam(path: String, team: String, other: String)
+  case containerOfOtherSpelling(path: String)
+  case containerStays(path: String, reason: String)
   case noRemovedContainer(number: Int64)
   case containerIsThere(path: String)
 
@@ -182,6 +184,12 @@ extension StoreError: CustomStringConvertible {
         + "but this app is of the team \(team); 'insula uninstall' "
         + "with the identifier of such an app removes the data that it left behind; "
         + "you can move or remove data in iCloud yourself"
+    case .containerStays(let path, let reason):
+      "the container \(path) of an app that was uninstalled is still there: \(reason); "
+        + "remove what keeps it ('insula flags' shows and changes flags), and start the app again"
+    case .containerOfOtherSpelling(let path):
+      "there is a container beside \(path) whose name differs by case alone, which is the same name in this "
+        + "store; uninstall the app whose container that is, or rename it in the store while that is unmounted"
     case .tooManyGrants(let identifier):
       "\(identifier) has as many grants as an app can have; "
         + "grant a folder instead of the files in it, or revoke grants (see 'insula grants')"
@@ -221,7 +229,8 @@ extension StoreError {
       .homeExists, .noHome, .homeIsAway, .homeIsGone, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
-      .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam, .noRemovedContainer,
+      .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam,
+      .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:
       .failed
     }

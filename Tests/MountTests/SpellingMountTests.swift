@@ -35,6 +35,25 @@ struct SpellingMountTests {
     #expect(result.output == output, "\(script): \(result.errors)")
   }
 
+  /// A home is removed by its own name: another spelling may be another account's.
+  @Test func homesHaveOneSpelling() throws {
+    let mounted = try mounted()
+    let account = try TemporaryAccount()
+    let name = account.account.name
+    func user(_ words: String...) throws -> ProgramResult {
+      try mounted.run(["user"] + words + ["--store", mounted.store])
+    }
+    #expect(try user("add", name).status == 0)
+    try "kept".write(toFile: mounted.backing("Users/\(name)/letter"), atomically: false, encoding: .utf8)
+    let refused = try user("remove", name.uppercased(), "--delete-home")
+    #expect(refused.status == 3 && refused.errors.contains("there is no home"), "\(refused)")
+    #expect(FD.text(of: mounted.backing("Users/\(name)/letter"), limit: 16) == "kept")
+    // Also its ACL is as it was.
+    #expect(try Program.run(["rmdir", mounted.path("Users/\(name)/Documents")]).status == 1)
+    #expect(try user("remove", name, "--delete-home").status == 0)
+    #expect(!FileManager.default.fileExists(atPath: mounted.backing("Users/\(name)")))
+  }
+
   private static let nobody = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
 
   /// `make spellings` does a hundred thousand.

@@ -33,8 +33,8 @@ struct TestFixture {
   var path: String { made.path }
   var home: String { "\(path)/tree/Users/\(account.name)" }
 
-  init() throws {
-    made = try TestStore()
+  init(ignoresCase: Bool = false) throws {
+    made = try TestStore(ignoresCase: ignoresCase)
     store = try made.open()
     let user = Program.isRoot ? Account.named("nobody") : Account.numbered(ProcessID.user)
     account = try #require(user)

@@ -295,7 +295,7 @@ package final class ConsentService: ConsentKeeper {
   /// app may run beside everyone's.
   private func changes(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> [ViewChange] {
     // Also of one whose process has ended, and whose view is still there.
-    let running = views.all(of: app.identifier.text, user: user, ended: true)
+    let running = views.all(of: app.identifier, user: user, ended: true)
     return running.compactMap { running in
       let launch = running.launch
       guard launch.services.contains(service) else { return nil }

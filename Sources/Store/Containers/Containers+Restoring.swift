@@ -74,6 +74,7 @@ extension Containers {
     let parent = try directory(of: old.kind, in: home.fd, owner, "\(path)/Users/\(name)")
     let container = ContainerLayout.name(of: old.identifier, old.kind)
     guard !parent.fd.has(container) else { throw .containerIsThere(path: "\(path)/\(place)") }
+    try refuseOtherSpelling(of: container, at: place, in: parent.fd)
     let record = try registry.noteRestoration(of: removed, at: place)
     do throws(Errno) {
       let from = Workshop(directory: held.fd, prefix: workshop.prefix, visibly: workshop.visibly)

@@ -90,6 +90,9 @@ package final class Containers: Sendable {
     let owner = Owner(
       try explaining("examine", "\(path)/Users/\(name)") { () throws(Errno) in try home.fd.status() })
     let place = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
+    let container = ContainerLayout.name(of: identifier, kind)
+    let parent = try directory(of: kind, in: home.fd, owner, "\(path)/Users/\(name)")
+    try refuseOtherSpelling(of: container, at: place, in: parent.fd)
     let new = {
       ContainerRecord(
         uuid: UUIDText.random(), kind: kind, identifier: identifier, user: owner.uid, path: place,
@@ -98,11 +101,13 @@ package final class Containers: Sendable {
     var record = try registry.note(new())
     if record.isMarkedForRemoval {
       // An app that is installed again gets nothing of what the one before it has left.
-      try remove(record)
+      let stays = try remove(record)
       record = try registry.note(new())
+      // It would be removed while the app uses it, as soon as nothing stands in the way any more.
+      if record.isMarkedForRemoval {
+        throw .containerStays(path: "\(path)/\(place)", reason: stays?.reason ?? "it is in use")
+      }
     }
-    let parent = try directory(of: kind, in: home.fd, owner, "\(path)/Users/\(name)")
-    let container = ContainerLayout.name(of: identifier, kind)
     try claim(record, for: app.signer, isThere: parent.fd.has(container))
     if elsewhere != nil { try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer) }
     // Only now: an app of another team, which does not get it, must not end that it is kept.
@@ -113,6 +118,18 @@ package final class Containers: Sendable {
     try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
     if elsewhere != nil { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
     return try noteIdentity(of: record, named: container, in: parent.fd)
+  }
+
+  /// Throws if there is a container of that name in another spelling, in a store that ignores case.
+  ///
+  /// An app's view has a container in all spellings of its name, so it would have that one as well, whosever
+  /// it is.
+  func refuseOtherSpelling(of name: String, at place: String, in parent: FD) throws(StoreError) {
+    do throws(Errno) { try store.refuseOtherSpelling(of: name, in: parent) } catch .EEXIST {
+      throw .containerOfOtherSpelling(path: "\(path)/\(place)")
+    } catch {
+      throw StoreError(error, doing: "list the directory of", path: "\(path)/\(place)")
+    }
   }
 
   /// Throws unless a container is a team's; one that nobody has yet, or that is not there any more, becomes

@@ -161,6 +161,11 @@ package final class Homes: Sendable {
     try Self.checkName(name)
     guard let home = home(name) else { throw .noHome(path: "\(path)/\(name)") }
     if home.isAway { throw .homeIsAway(path: "\(path)/\(name)") }
+    // A mount that ignores case finds another account's home, whose name differs by case alone.
+    let isItsName = try explaining("list the homes in", path) { () throws(Errno) in
+      try users.fd.entries().contains { $0.name.elementsEqual(name.utf8) }
+    }
+    guard isItsName else { throw .noHome(path: "\(path)/\(name)") }
   }
 
   /// Removes a home and all that is in it.

@@ -92,6 +92,24 @@ struct ConsentServiceTests {
     #expect(!view.scope.hasPrivatePlaces)
   }
 
+  /// A user's own copy of an app may spell its identifier otherwise, and be the one that is asked about.
+  @Test func decisionsReachOtherSpellingsOfTheApp() throws {
+    try decide(.allow, PrivacyService.allCases)
+    let (view, _) = try view()
+    defer { view.ended() }
+    try add(view, process: process(ended: false))
+    #expect(!view.scope.hasPrivatePlaces)
+    let app = launch.app
+    let copy = InstalledApp(
+      identifier: try #require(AppIdentifier("org.example.PLAYER")), user: Self.user, name: app.name,
+      executable: app.executable, version: app.version, shortVersion: app.shortVersion, team: app.team,
+      path: "Users/anna/Applications/Player.app", seal: [], installed: 0)
+    try consents.decide(.deny, copy, for: Self.user, .contacts, by: nil)
+    #expect(view.scope.hasPrivatePlaces)
+    let other = try #require(AppIdentifier("org.example.players"))
+    #expect(views.all(of: copy.identifier).count == 1 && views.all(of: other).isEmpty)
+  }
+
   /// The process that has waited for an app has ended, and somebody may have its view still.
   @Test func decisionsReachViewsThatAreAboutToEnd() throws {
     try decide(.allow, PrivacyService.allCases)
