@@ -65,7 +65,7 @@ choose() {
       source=$calls/$directory/${command%% *}.c
       [ -f "$source" ] || source=${source%_*}.c
       [ -f "$source" ] || continue
-      grep -qE 'needs_device|mount_device|all_filesystems|needs_rofs|format_device|needs_hugetlbfs' "$source" ||
+      grep -qE 'needs_device|mount_device|all_filesystems|needs_rofs|format_device|tst_acquire_device|needs_hugetlbfs' "$source" ||
         echo "$name $directory $command"
       break
     done
