@@ -47,6 +47,12 @@ struct BackupManifest: Codable, Equatable {
     let entitlements: String?
   }
 
+  /// A home, and the number that its owner had when the backup was made.
+  struct Home: Codable, Equatable {
+    let name: String
+    let user: UInt32
+  }
+
   private let format: Int
   /// The program that made it.
   let insula: String
@@ -54,9 +60,12 @@ struct BackupManifest: Codable, Equatable {
   let made: Int64
   /// Where the store was.
   let store: String
-  let apps: [App]
-  let grants: [GrantedPlace]
-  let consents: [ConsentStatus]
+  var apps: [App]
+  /// Of all users: only ``rights(ofHome:)`` says which are somebody's.
+  var grants: [GrantedPlace]
+  var consents: [ConsentStatus]
+  /// Nil in backups of earlier versions.
+  var homes: [Home]?
 
   /// Of what is backed up now: all apps of a user, or of everyone.
   init(_ access: any StoreAccess, store: String, user: UInt32?, only chosen: [AppIdentifier]) throws {
@@ -79,6 +88,7 @@ struct BackupManifest: Codable, Equatable {
         place: AppDomain.places.first { $0.domain == AppDomain(of: app) }?.name,
         entitlements: entitlements)
     }
+    homes = try Self.homes(access, of: user)
     grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
     consents = try access.consents(.list(app: nil, user: user)).filter { isChosen($0.identifier) }
   }
