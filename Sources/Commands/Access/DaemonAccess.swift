@@ -166,6 +166,10 @@ struct DaemonAccess: StoreAccess {
     try change(.deleteRemoved(number, of: user)) { $0.removed }
   }
 
+  func forget(_ user: UInt32, home: String?) throws {
+    try change(.forget(user, home: home)) { $0 == .done ? () : nil }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try change(.updateSystem(named: name), tree) { $0.system }
   }

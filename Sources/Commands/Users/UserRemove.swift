@@ -50,7 +50,7 @@ struct UserRemoveCommand: Command {
       if let home { try deleteRemoved(of: home.uid, context) }
       try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
     }
-    if let home { try takeBackGrants(of: home.uid, context) }
+    if let home { try forget(home.uid, context) }
     context.console.say("Removed the home of \(name).")
     return .ok
   }
@@ -92,11 +92,16 @@ struct UserRemoveCommand: Command {
     _ = try access.deleteRemoved(nil, of: user)
   }
 
-  /// What someone without a home has granted, no app could use.
-  private func takeBackGrants(of user: UInt32, _ context: Context) throws {
-    let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
-    guard try !access.grants(nil, of: user).isEmpty else { return }
-    try access.perform(.revoke(nil, path: nil, user: user))
+  /// What someone without a home has decided must not count for the next holder of the number.
+  private func forget(_ user: UInt32, _ context: Context) throws {
+    do {
+      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forget(user, home: name)
+    } catch {
+      throw CommandFailure(
+        .failed,
+        "the home of \(name) is removed, but what its owner has allowed apps could not be forgotten: "
+          + "\(CommandFailure(error).message); the next 'insula user add' for that user ID does it")
+    }
   }
 
   /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.

@@ -134,6 +134,9 @@ final class ConsentAnswers: Sendable {
     }
   }
 
+  /// Gives up noting what a user had decided.
+  func dropOwed(of user: UInt32) { state.withLock { $0.owed = $0.owed.filter { $0.key.user != user } } }
+
   /// Notes what could not be noted before; what can't be now is tried again the next time.
   func noteOwed() {
     for (key, owed) in state.withLock({ $0.owed }) {
