@@ -52,7 +52,8 @@ struct DaemonAccess: StoreAccess {
       return status?.isDirectory == true && status?.st_uid == user && !entry.name.starts(with: ".".utf8)
     }.map { String(decoding: $0.name, as: UTF8.self) }.filter { $0 != BackupSet.shared }
     let account = Account.numbered(user)?.name
-    guard let home = homes.first(where: { $0 == account }) ?? homes.inOrder(by: <).first else {
+    let own = account.flatMap { account in homes.first { $0.hasSameBytes(as: account) } }
+    guard let home = own ?? homes.inOrder(by: <).first else {
       let path = "\(users)/\(account ?? "of uid \(user)")"
       do throws(Errno) { _ = try directory.fd.status(of: account ?? "") } catch .ENOMEDIUM {
         throw StoreError.homeIsAway(path: path)

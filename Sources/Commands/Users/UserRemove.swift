@@ -41,7 +41,7 @@ struct UserRemoveCommand: Command {
           + "if you want that: 'insula user remove \(name) --delete-home'")
     }
     let (home, path) = try HomesAccess.open(store, writing: false, context) { homes in
-      (try homes.list().first { $0.name == name }, "\(homes.path)/\(name)")
+      (try homes.list().first { $0.name.hasSameBytes(as: name) }, "\(homes.path)/\(name)")
     }
     try refuseMounts(in: path)
     if let home { try deleteRemoved(of: home.uid, context) }
@@ -76,7 +76,7 @@ struct UserRemoveCommand: Command {
   /// Whether it was on a volume, with which it and its apps go.
   private func removeElsewhere(_ context: Context) throws -> Bool {
     guard var daemon = try? RunningDaemon(store, context),
-      let home = try daemon.volumes(.list).first(where: { $0.treePath == "Users/\(name)" })
+      let home = try daemon.volumes(.list).first(where: { $0.treePath.hasSameBytes(as: "Users/\(name)") })
     else { return false }
     _ = try daemon.volumes(.eject(name: home.treePath, force: false, deletesHome: true))
     if let network = try? JoinedNetwork(of: store, context), home.path == network.homes {
@@ -107,7 +107,7 @@ struct UserRemoveCommand: Command {
   /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.
   private func removeApps(_ context: Context) throws {
     let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
-    for app in try access.apps(for: nil) where app.home == name {
+    for app in try access.apps(for: nil) where app.home?.hasSameBytes(as: name) == true {
       guard let identifier = AppIdentifier(app.identifier) else { continue }
       _ = try access.uninstall(identifier, of: .user(name), keepingData: false)
     }

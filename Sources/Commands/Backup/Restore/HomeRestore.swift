@@ -258,7 +258,8 @@ struct HomeRestore {
       _ = try? access.perform(.revoke(identifier, path: grant.path, user: uid))
     }
     return grants.filter { grant in
-      !grant.isMissing && !now.contains { $0.identifier == grant.identifier && $0.path == grant.path }
+      !grant.isMissing
+        && !now.contains { $0.identifier == grant.identifier && $0.path.hasSameBytes(as: grant.path) }
     }.compactMap(give)
   }
 
