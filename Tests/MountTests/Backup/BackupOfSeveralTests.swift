@@ -8,6 +8,7 @@ internal import Testing
 // What a hostile user may try with a backup of everybody's that root makes and restores:
 //
 // - be given what others have granted or allowed: `rightsComeBackToWhoeverHadThem`
+// - have what others have left out, by an app of the same identifier: `groupsAreThoseOfEachUsersApp`
 
 /// Backups of several users.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
@@ -56,6 +57,48 @@ struct BackupOfSeveralTests {
       #expect(Self.facts(now[1]) == Self.facts(before[1]), "\(now[1])")
       #expect(Self.facts(now[0]) == (more.isEmpty ? Self.facts(before[0]) : []), "\(now[0])")
     }
+  }
+
+  /// What a group of apps has belongs to the backup of an app, whatever app others have of that identifier.
+  @Test func groupsAreThoseOfEachUsersApp() throws {
+    let group = "group.org.example.shared"
+    let rights = "<key>com.apple.security.application-groups</key><array><string>\(group)</string></array>"
+    try fixture.run.install("Grouped", entitlements: rights)
+    let app = "org.example.grouped"
+    for user in users {
+      _ = try fixture.succeed(
+        "touch \"$(\"$INSULA\" path \(app) group:\(group) --store \"$POINT\")/in-$(id -un)\"", as: user)
+    }
+    // Each of them may have the smaller number.
+    for user in users {
+      try makeOwn("Grouped", for: user)
+      let found = try users.map { user in
+        try fixture.succeed(
+          "\"$INSULA\" backup run \(app) --store \"$POINT\" -- find \"$POINT\" -name 'in-*'", as: user)
+      }
+      let everybodys = try fixture.succeed(
+        "\"$INSULA\" backup run \(app) --store \"$POINT\" -- find \"$POINT\" -name 'in-*'",
+        as: RunFixture.root)
+      for (other, text) in zip(users, found) {
+        let isOwn = other.uid == user.uid
+        // Who has an app of their own has that one backed up, and it is in no group.
+        #expect(text.contains("in-\(other.name)") == !isOwn, "\(user.name): \(found)")
+        #expect(everybodys.contains("in-\(other.name)") == !isOwn, "\(everybodys)")
+      }
+      try fixture.run.succeed(
+        "uninstall", app, "--user", user.name, "--keep-data", "--store", fixture.run.mounted.store)
+    }
+  }
+
+  /// Installs an app of a user's own that is in no group.
+  private func makeOwn(_ name: String, for user: Account) throws {
+    let directory = "store/own-\(user.name)"
+    try fixture.run.mounted.temporary.makeDirectory(directory, mode: 0o755)
+    let path = fixture.run.mounted.temporary.appending(directory)
+    try fixture.run.succeed("new-app", name, path)
+    try fixture.run.succeed("sign", "\(path)/\(name).app", "--identity", "tester")
+    try fixture.run.succeed(
+      "install", "\(path)/\(name).app", "--user", user.name, "--store", fixture.run.mounted.store)
   }
 
   /// Without the times.
