@@ -22,8 +22,8 @@ struct BackupManifest: Codable, Equatable {
   /// Databases of apps that ran, each as of one moment, at their paths in the tree.
   static let databasesName = "databases"
   private static let formatNow = 1
-  /// No manifest is longer.
-  static let mostBytes = 16 << 20
+  /// No manifest is longer: a longer one could not be read when the backup is restored.
+  static let mostBytes = JSONText.sizeLimit
   /// How much of it the entitlements of one home's apps may be, or of everyone's: an app can have any number.
   private static let mostEntitlements = 256 << 10
 
@@ -44,7 +44,7 @@ struct BackupManifest: Codable, Equatable {
     /// Where that was, if not among the apps of all or of a user.
     let place: String?
     /// As they were signed.
-    let entitlements: String?
+    var entitlements: String?
   }
 
   /// A home, and the number that its owner had when the backup was made.
@@ -95,13 +95,13 @@ struct BackupManifest: Codable, Equatable {
 
   private static let longestName = 255
 
-  /// Throws unless a backup with it can be restored.
+  /// Throws unless a backup with it can be restored; what one user has does not come to that.
   func requireReadable() throws {
     guard encoded.count <= Self.mostBytes else {
       throw CommandFailure(
         .failed,
-        "what is to be known of \(apps.count) apps and \(grants.count) grants does not fit into one backup; "
-          + "back up some of the apps or of the users at a time ('insula backup now ID', '--user NAME')")
+        "the list of \(homes?.count ?? 0) homes does not fit into one backup; "
+          + "back up one user at a time ('insula backup now --user NAME')")
     }
   }
 

@@ -71,6 +71,33 @@ internal import Testing
     #expect(nobodys.grants.isEmpty && nobodys.consents.isEmpty && nobodys.homes == [])
   }
 
+  /// Whoever has very much, by names that take six times as much as text, takes it from themselves alone.
+  @Test func eachUserHasAShareOfTheRoom() throws {
+    var manifest = try read(homes: Self.homes)
+    let (hers, his) = (manifest.grants[0], manifest.grants[1])
+    var long = his
+    long.path = "Users/ben/" + String(repeating: "\u{1}", count: 3500)
+    manifest.grants = [hers] + Array(repeating: long, count: 800) + [hers, his]
+    var app = manifest.apps[1]
+    app.entitlements = String(repeating: "\u{1}", count: 200_000)
+    manifest.apps[1] = app
+    #expect(manifest.encoded.count > BackupManifest.mostBytes)
+    let before = manifest
+    let omissions = manifest.reduceToRoom()
+    #expect(manifest.encoded.count <= BackupManifest.mostBytes)
+    #expect(manifest.encoded.count > BackupManifest.mostBytes * 9 / 10)
+    #expect(try BackupManifest(reading: manifest.encoded) == manifest)
+    #expect(manifest.apps == before.apps && manifest.consents == before.consents)
+    #expect(manifest.grants.filter { $0.user == 501 } == [hers, hers])
+    let left = manifest.grants.count { $0.user == 502 }
+    #expect(left > 50 && left < 800)
+    #expect(omissions == [BackupManifest.Omission(holder: .user(502), grants: 801 - left)])
+    #expect(omissions.first?.words.contains("lacks \(801 - left) grants") == true)
+    // What fits stays as it is.
+    let fits = manifest
+    #expect(manifest.reduceToRoom().isEmpty && manifest == fits)
+  }
+
   /// In the directory that a user gets from root.
   @Test func othersAppsAreTakenOut() throws {
     let path = try temporary.makeDirectory("backup")

@@ -9,6 +9,8 @@ internal import Testing
 //
 // - be given what others have granted or allowed: `rightsComeBackToWhoeverHadThem`
 // - have what others have left out, by an app of the same identifier: `groupsAreThoseOfEachUsersApp`
+// - keep root from backing up, or from restoring, with very many or very long grants:
+//   `grantsOfOneUserKeepNobodyFromABackup`
 
 /// Backups of several users.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
@@ -67,7 +69,8 @@ struct BackupOfSeveralTests {
     let app = "org.example.grouped"
     for user in users {
       _ = try fixture.succeed(
-        "touch \"$(\"$INSULA\" path \(app) group:\(group) --store \"$POINT\")/in-$(id -un)\"", as: user)
+        "\"$INSULA\" path \(app) home --store \"$POINT\"; "
+          + "touch \"$(\"$INSULA\" path \(app) group:\(group) --store \"$POINT\")/in-$(id -un)\"", as: user)
     }
     // Each of them may have the smaller number.
     for user in users {
@@ -88,6 +91,42 @@ struct BackupOfSeveralTests {
       try fixture.run.succeed(
         "uninstall", app, "--user", user.name, "--keep-data", "--store", fixture.run.mounted.store)
     }
+  }
+
+  /// Grants whose paths take very much room as text.
+  @Test func grantsOfOneUserKeepNobodyFromABackup() throws {
+    let (one, two) = (fixture.run.user, other.account)
+    _ = try fixture.succeed(
+      """
+      cd "$POINT/Users/\(one.name)/Documents"; mkdir -p $(seq -s / 14); d=$(seq -s / 14)
+      (cd $d; mkdir $(seq 101 300); "$INSULA" grant $APP * --read-only --store "$POINT")
+      python3 - <<'END'
+      import os
+      names = [str(n) for n in range(1, 15)]
+      while names:
+          above = "/".join(names[:-1]) or "."
+          os.rename(above + "/" + names[-1], above + "/" + chr(len(names)) * 245)
+          names.pop()
+      END
+      """)
+    _ = try fixture.succeed(
+      """
+      cd "$POINT/Users/\(two.name)/Documents"; mkdir Two; echo letter >letter
+      "$INSULA" grant $APP Two --read-only --store "$POINT"
+      """, as: two)
+    let made = try fixture.shell("init && backup now --store \"$POINT\"", as: RunFixture.root)
+    #expect(made.status == 0 && made.output.contains("Backup "), "\(made.output)\(made.errors)")
+    #expect(
+      made.errors.contains("all that \(one.name) has") && !made.errors.contains(two.name), "\(made.errors)")
+    _ = try fixture.succeed(
+      "\"$INSULA\" revoke $APP --all --store \"$POINT\"; rm \"$POINT/Users/\(two.name)/Documents/letter\"",
+      as: two)
+    let restored = try fixture.shell(
+      "backup restore --to \"$POINT\" --replace --rights --user \(two.name)", as: RunFixture.root)
+    #expect(restored.status == 0, "\(restored.output)\(restored.errors)")
+    let now = try fixture.succeed(
+      "\"$INSULA\" grants --store \"$POINT\"; cat \"$POINT/Users/\(two.name)/Documents/letter\"", as: two)
+    #expect(now.contains("Documents/Two") && now.hasSuffix("letter\n"), "\(now)")
   }
 
   /// Installs an app of a user's own that is in no group.
