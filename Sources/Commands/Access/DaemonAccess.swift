@@ -201,7 +201,11 @@ struct DaemonAccess: StoreAccess {
   // MARK: Consent
 
   func consents(_ request: ConsentRequest) throws -> [ConsentStatus] {
-    if case .list = request { return try ask(.consent(request)) { $0.consents } }
+    if case .list(let app, let user, _) = request {
+      return try ConsentRequest.all { after in
+        try ask(.consent(.list(app: app, user: user, after: after))) { $0.consents }
+      }
+    }
     let reply: ControlReply
     do throws(Errno) {
       reply = try client.ask(.consent(request), with: nil)

@@ -99,13 +99,13 @@ struct BackupOfSeveralTests {
     _ = try fixture.succeed(
       """
       cd "$POINT/Users/\(one.name)/Documents"; mkdir -p $(seq -s / 14); d=$(seq -s / 14)
-      (cd $d; mkdir $(seq 101 300); "$INSULA" grant $APP * --read-only --store "$POINT")
+      (cd $d; mkdir $(seq 101 360); "$INSULA" grant $APP * --read-only --store "$POINT")
       python3 - <<'END'
       import os
       names = [str(n) for n in range(1, 15)]
       while names:
           above = "/".join(names[:-1]) or "."
-          os.rename(above + "/" + names[-1], above + "/" + chr(len(names)) * 245)
+          os.rename(above + "/" + names[-1], above + "/" + chr(1) * 250)
           names.pop()
       END
       """)
