@@ -41,7 +41,10 @@ internal import Testing
     let all = app.verify("--all").errors
     // A signature that speaks of something else is told before what has become of that.
     let first = String(all.split(separator: "\n").first ?? "")
-    let isTold = errors.contains(kind.sentence) || Self.words(of: first).map { errors.contains($0) } ?? false
+    let isTold =
+      errors.contains(kind.sentence)
+      || kind == .malformedCodeDirectory && errors.contains(Finding.Kind.signatureMismatch.sentence)
+      || Self.words(of: first).map { errors.contains($0) } ?? false
     let isToldByCopy = [
       "only files, directories and links can be copied", "directories deep", "a name that can't be copied",
     ].contains { errors.contains($0) }
