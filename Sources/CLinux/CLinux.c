@@ -120,7 +120,13 @@ ssize_t clx_copy_file_range(int from, off_t *fromOffset, int to, off_t *toOffset
   return copy_file_range(from, fromOffset, to, toOffset, length, flags);
 }
 ssize_t clx_getdents64(int fd, void *buffer, size_t length) { return getdents64(fd, buffer, length); }
+// /proc/self is what it was when it was opened: in a child it would be the parent's.
+static _Atomic int own_links = -2;
+static void forget_own_links(void) { own_links = -2; }
+
 int clx_close_range(unsigned first, unsigned last, unsigned flags) {
+  int links = own_links;
+  if (flags == 0 && links >= 0 && (unsigned)links >= first && (unsigned)links <= last) forget_own_links();
   return (int)syscall(SYS_close_range, first, last, flags);
 }
 int clx_pidfd_open(pid_t pid, unsigned flags) { return (int)syscall(SYS_pidfd_open, pid, flags); }
@@ -439,9 +445,6 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 }
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
-// /proc/self is what it was when it was opened: in a child it would be the parent's.
-static _Atomic int own_links = -2;
-
 int clx_own_links(void) {
   int known = own_links;
   if (known != -2) return known;
@@ -450,11 +453,10 @@ int clx_own_links(void) {
   if (opened >= 0) close(opened);
   return known;
 }
-void clx_forget_own_links(void) { own_links = -2; }
 
 pid_t clx_fork(void) {
   pid_t child = fork();
-  if (child == 0) clx_forget_own_links();
+  if (child == 0) forget_own_links();
   return child;
 }
 
@@ -470,7 +472,7 @@ pid_t clx_fork_sharing_descriptors(void) {
 #else
   pid_t child = (pid_t)syscall(SYS_clone, flags, NULL, NULL, 0, number);
 #endif
-  if (child == 0) clx_forget_own_links();
+  if (child == 0) forget_own_links();
   return child;
 }
 extern char __executable_start, etext;
