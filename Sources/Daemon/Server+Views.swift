@@ -89,16 +89,7 @@ extension Server {
   ) throws(Errno) -> ServingOn? {
     let session = try Session(left.view, over: OwnedFD(owning: left.connection.raw), settings: appSettings)
     guard add() else { return nil }
-    let slow = volume.slow
-    func orEnd(_ body: () throws(Errno) -> Void) throws(Errno) {
-      do throws(Errno) { try body() } catch {
-        ended()
-        throw error
-      }
-    }
-    try orEnd { () throws(Errno) in try session.beginAgain(with: left.firstMessage) }
-    return { () throws(Errno) in
-      try orEnd { () throws(Errno) in try session.resume(slow) }
+    return try begin(session, with: left.firstMessage, failed: ended) { () throws(Errno) in
       try self.serve(session, of: left.view.number, ended: ended)
     }
   }
@@ -188,18 +179,29 @@ extension Server {
       left.process, app.view, app.hold, kept: left.memory)
     // What is sent again may wait for its user, who is asked about an app that runs.
     views.add(running, app.share)
-    let (views, slow) = (views, volume.slow)
-    func orRemove(_ body: () throws(Errno) -> Void) throws(Errno) {
+    let failed = { [views] in views.remove(running.number) }
+    return try begin(session, with: app.firstMessage, failed: failed) { () throws(Errno) in
+      try self.serve(running, over: session, app.share)
+      if let listener = left.listener { try self.takeOverEndpoint(of: running, listener) }
+    }
+  }
+
+  /// Begins a session again, and gives what is to be done once all have begun; `failed` undoes that it is
+  /// known.
+  private func begin(
+    _ session: Session, with first: [UInt8], failed: @escaping () -> Void, serve: @escaping ServingOn
+  ) throws(Errno) -> ServingOn {
+    let slow = volume.slow
+    func orUndo(_ body: () throws(Errno) -> Void) throws(Errno) {
       do throws(Errno) { try body() } catch {
-        views.remove(running.number)
+        failed()
         throw error
       }
     }
-    try orRemove { () throws(Errno) in try session.beginAgain(with: app.firstMessage) }
+    try orUndo { () throws(Errno) in try session.beginAgain(with: first) }
     return { () throws(Errno) in
-      try orRemove { () throws(Errno) in try session.resume(slow) }
-      try self.serve(running, over: session, app.share)
-      if let listener = left.listener { try self.takeOverEndpoint(of: running, listener) }
+      try orUndo { () throws(Errno) in try session.resume(slow) }
+      try serve()
     }
   }
 }

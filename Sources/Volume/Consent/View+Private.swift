@@ -18,11 +18,9 @@ extension View {
 
   /// Takes from a `struct statx` what tells something.
   func hidePrivate(inStatx bytes: UnsafeMutableRawPointer) {
-    // Attributes; size and blocks; the four times.
-    for hidden in [8..<16, 40..<56, 64..<128] {
-      UnsafeMutableRawBufferPointer(start: bytes + hidden.lowerBound, count: hidden.count)
-        .initializeMemory(as: UInt8.self, repeating: 0)
-    }
+    hideContents(inStatx: bytes)
+    // Attributes.
+    bytes.storeBytes(of: 0, toByteOffset: 8, as: UInt64.self)
     let mode = UInt32(bytes.load(fromByteOffset: 28, as: UInt16.self))
     bytes.storeBytes(of: FileStatus.linksOfEmpty, toByteOffset: 16, as: UInt32.self)
     bytes.storeBytes(
@@ -44,6 +42,7 @@ extension View {
 
   /// Takes from a `struct statx` of such a directory what tells something.
   func hideContents(inStatx bytes: UnsafeMutableRawPointer) {
+    // Size and blocks; the four times.
     for hidden in [40..<56, 64..<128] {
       UnsafeMutableRawBufferPointer(start: bytes + hidden.lowerBound, count: hidden.count)
         .initializeMemory(as: UInt8.self, repeating: 0)
@@ -72,11 +71,9 @@ extension FileStatus {
 
   /// The same without what tells something.
   var withoutPrivate: FileStatus {
-    var shown = self
+    var shown = withoutContents
     shown.st_mode = Self.privateMode(for: st_mode)
     shown.st_nlink = numericCast(Self.linksOfEmpty)
-    (shown.st_size, shown.st_blocks) = (0, 0)
-    (shown.st_atim, shown.st_mtim, shown.st_ctim) = (timespec(), timespec(), timespec())
     return shown
   }
 }

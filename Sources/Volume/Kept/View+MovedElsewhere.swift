@@ -15,16 +15,12 @@ extension View {
     var found: [ObjectNumber: Position] = [:]
     for id in nodes.movedElsewhere {
       // To ask a server could mean to wait for it.
-      guard let number = nodes.number(of: id), attached(number)?.engine.queue == nil,
+      guard let number = nodes.number(of: id), volume.attached.queue(ofDevice: number.device) == nil,
         let object = try? nodes.referenceAnywhere(to: id, isNamed: false)
       else { continue }
       if let position = position(of: object.fd, number, in: scope) { found[number] = position }
     }
     return found
-  }
-
-  private func attached(_ number: ObjectNumber) -> AttachedVolume? {
-    volume.attached.volume(onDevice: number.device)
   }
 
   /// Where an object is; what has been removed is where its directory is, if all in there is in one reach.
@@ -37,11 +33,8 @@ extension View {
     let resolved = volume.resolvedPath(along: path, for: 0)
     if resolved.found?.number == number { return scope.position(at: path) }
     guard status.st_nlink == 0 else { return nil }
-    var directory = path.dropLast()
-    while !directory.isEmpty, volume.resolvedPath(along: Array(directory), for: 0).found == nil {
-      directory.removeLast()
-    }
-    let position = scope.position(at: Array(directory))
+    // The last step was not made, or leads to something else.
+    let position = scope.position(at: Array(path.prefix(max(0, resolved.steps.count - 1))))
     return scope.isUniform(position) ? position : nil
   }
 }
