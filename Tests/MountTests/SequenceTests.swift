@@ -35,13 +35,7 @@ struct SequenceTests {
     guard KernelRelease.own >= KernelRelease(6, 9) else {
       return print("skipped: before Linux 6.9 no daemon is replaced")
     }
-    let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/model.py"), "--rounds", "8"] + options
-    let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
-    let result = try Program.run(words, environment: environment)
-    print(result.output)
-    #expect(
-      result.status == 0 && result.output.hasSuffix("8 rounds of 60 steps, 0 with differences\n"),
-      "\(result.output)\(result.errors)")
+    try run("model.py", ["--rounds", "8"] + options, ending: "8 rounds of 60 steps, 0 with differences\n")
   }
 
   /// What an app has open stays open, though another app has moved or removed it, and the worker is replaced.
@@ -61,26 +55,23 @@ struct SequenceTests {
     guard KernelRelease.own >= KernelRelease(6, 9) else {
       return print("skipped: before Linux 6.9 no daemon is replaced")
     }
-    for option in ["", "nopassthrough", "nohandles"] {
-      let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/model.py"), sequence]
-      let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
-      let result = try Program.run(
-        words + (option.isEmpty ? [] : ["-o", option]), environment: environment)
-      #expect(
-        result.status == 0 && result.output.contains(" 0 with differences\n"),
-        "\(option): \(result.output)\(result.errors)")
+    for options in [[], ["-o", "nopassthrough"], ["-o", "nohandles"]] {
+      try run("model.py", [sequence] + options, ending: " 0 with differences\n")
     }
   }
 
   private func run(_ options: [String], asNobody: Bool = false) throws {
-    let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/sequences.py")] + options
+    try run("sequences.py", options, ending: "sequences, 0 with differences\n", asNobody: asNobody)
+  }
+
+  private func run(_ script: String, _ options: [String], ending: String, asNobody: Bool = false) throws {
+    let words = ["/usr/bin/python3", Checkout.path("Tests/Kills/\(script)")] + options
     let environment = ["INSULA": Program.insula, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"]
     let result =
       try asNobody
       ? Program.runAsNobody(words, environment: environment) : Program.run(words, environment: environment)
     print(result.output)
     #expect(
-      result.status == 0 && result.output.hasSuffix("sequences, 0 with differences\n"),
-      "\(result.output)\(result.errors)")
+      result.status == 0 && result.output.hasSuffix(ending), "\(options): \(result.output)\(result.errors)")
   }
 }

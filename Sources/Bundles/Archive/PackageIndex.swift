@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
 internal import PropertyLists
 
 /// What the signed index of a directory of packed apps promises: which versions of which apps are in which
@@ -52,7 +53,7 @@ package struct PackageIndex: Equatable, Sendable {
   package static func isAllowed(file name: String) -> Bool {
     (1...255).contains(name.utf8.count) && !name.hasPrefix(".") && name != fileName
       && name.unicodeScalars.allSatisfy {
-        $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) && $0 != "/" && $0 != "\u{fffd}"
+        !$0.isControl && $0 != "/" && $0 != "\u{fffd}"
       }
   }
 }

@@ -68,7 +68,7 @@ struct SongTags: Codable, Equatable {
     var text = String.UnicodeScalarView()
     for scalar in String(decoding: bytes.lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self).unicodeScalars {
       // Cut within a letter.
-      guard scalar != "\u{fffd}", scalar.value >= 0x20, !(0x7f...0x9f).contains(scalar.value) else {
+      guard scalar != "\u{fffd}", !scalar.isControl else {
         continue
       }
       text.append(scalar)
