@@ -33,7 +33,9 @@ final class LeftDescriptors: @unchecked Sendable {
     let noted = Set(kept.all.map(\.fd.raw))
     let names = (try? store.state.entries()) ?? []
     let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map(Object.init) })
-    for descriptor in FD.allOpen.map(\.raw) where !noted.contains(descriptor) {
+    // This worker may have used its own links already, to keep the store's lease.
+    let ownLinks = FD.ownLinks?.raw
+    for descriptor in FD.allOpen.map(\.raw) where !noted.contains(descriptor) && descriptor != ownLinks {
       let object = Object(descriptor)
       if let object, files.contains(object), (try? FD(descriptor).statusInMemory())?.isRegular == true {
         _ = close(descriptor)

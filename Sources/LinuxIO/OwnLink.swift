@@ -9,6 +9,12 @@ internal import Glibc
 // calls that take a path go there.
 
 extension FD {
+  /// The directory of this process's own links, which is opened at first use; nil where it can't be.
+  package static var ownLinks: FD? {
+    let links = clx_own_links()
+    return links >= 0 ? FD(links) : nil
+  }
+
   /// Lends the link to exactly this object: a directory and the link's name in it.
   ///
   /// Starting at an open directory saves each call the walk through /proc.
@@ -17,8 +23,7 @@ extension FD {
   func withOwnLink<Result: ~Copyable>(
     _ body: (_ links: Int32, _ link: UnsafePointer<CChar>) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    let links = clx_own_links()
-    guard links >= 0 else { return try withOwnPath { (path) throws(Errno) in try body(AT_FDCWD, path) } }
+    guard let links = Self.ownLinks?.raw else { return try withOwnPath { (path) throws(Errno) in try body(AT_FDCWD, path) } }
     var text = LinkText()
     text.append(UInt32(raw.magnitude))
     return try text.lend { (link) throws(Errno) in try body(links, link) }
