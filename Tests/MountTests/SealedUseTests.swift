@@ -73,7 +73,8 @@ struct SealedUseTests {
   /// Opening again is one request, and reading is none.
   @Test func whatWasCheckedCostsNothingMore() throws {
     let fixture = try SealedFixture(settled: true)
-    try #require(try fixture.mounted.flag("passthrough"))
+    let status = try fixture.mounted.run("status", fixture.mounted.store).output
+    try #require(try fixture.mounted.flag("passthrough"), "\(status)")
     let client = try Client()
     let ordinary = fixture.path("Users/Shared/work/file")
     try SealedFixture.command(

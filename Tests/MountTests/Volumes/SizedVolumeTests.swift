@@ -261,7 +261,12 @@ struct SizedVolumeTests {
       """
       for n in $(seq 16); do mkdir $C/d$n; volume add $C/d$n >/dev/null 2>&1; done; create Private --size 24M
       """, "there are too many volumes")
-    try expect("ls -d $C/P* 2>/dev/null; losetup -a | grep $C; true", "", as: RunFixture.root)
+    // The kernel detaches a device when its last user has closed it, which may be a moment later.
+    try expect(
+      """
+      for n in $(seq 100); do losetup -a | grep -q $C || break; sleep .1; done
+      ls -d $C/P* 2>/dev/null; losetup -a | grep $C; true
+      """, "", as: RunFixture.root)
     // Room that is kept for root is kept from it.
     let disk = try SmallDisk(ext4: 64, percentKeptForRoot: 50)
     chmod(disk.path, 0o777)
