@@ -105,9 +105,10 @@ coherence: ## a hundred thousand steps through three views against a model, a mi
 	INSULA_COHERENCE_STEPS=100000 INSULA_COHERENCE_SECONDS=60 swift test -c release -Xswiftc -enable-testing --scratch-path .build/fuzz \
 	  --filter '^MountTests\.CoherenceTests'
 
-# It works on a copy. MUTANTS="lock-* gate-sticky" runs those alone, 'mount-scripts/mutants.py --list' says which there are.
-mutants: ## small faults put into a copy of the tree, one at a time: the tests must find each; hours, as root
-	mount-scripts/mutants.py $(foreach name,$(MUTANTS),"$(name)")
+# It works on a copy. MUTANTS="lock-* gate-sticky" has those of the list alone, MUTANTS="--only-drawn --seed 7" draws what
+# another run has drawn; 'mount-scripts/mutants.py --help' says more.
+mutants: ## small faults in a copy of the tree, those of a list and 40 by lot: the tests must find them; tens of minutes, as root
+	mount-scripts/mutants.py $(foreach word,$(MUTANTS),"$(word)")
 
 stress: build ## load on real mounts, as root; mount-scripts/stress.sh --help says more
 	INSULA="$$(swift build $(RELEASE) --show-bin-path)/insula" mount-scripts/stress.sh
