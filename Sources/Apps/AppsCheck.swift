@@ -71,8 +71,9 @@ package struct AppsCheck {
           Self.advice(app))
       }
       guard let judge else { return nil }
-      // Certificates run out, and what was installed while they were good stays good.
-      let findings = bundle.verify(judge, at: app.installed).findings
+      // Certificates run out, and what was installed while they were good stays good. A root that is trusted
+      // no more must not hide damage, and the seal says that its signer was no stranger.
+      let findings = bundle.verify(judge, at: app.installed, includingStrangers: true).findings
       if let worst = findings.first(where: { $0.kind != .untrusted }) {
         return finding(app, "differs from what was signed: \(worst.message)", Self.advice(app))
       }

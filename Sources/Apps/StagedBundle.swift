@@ -83,10 +83,12 @@ extension Installer {
     _ tree: StagedTree, _ name: String, _ known: KnownDigests, _ report: InstallReport
   ) throws(AppFailure) -> VerifiedCopy {
     let synchronization = DiskSynchronization(of: store)
+    // The seal of a large app takes a lot of memory, and the process goes on for months.
+    defer { clx_return_free_memory() }
     let result = Result { () throws(AppFailure) in
       let top = try opening("") { () throws(Errno) in try tree.open() }
       let bundle = try Self.bundle(top.fd, name, known)
-      let contents = try AppContents(bundle, bundle.verify(trust, at: time()))
+      let contents = try AppContents(bundle, bundle.verify(trust, at: time(), includingStrangers: false))
       do throws(Bundles.Finding) {
         return VerifiedCopy(tree: tree, contents: contents, seal: try bundle.sealDigest())
       } catch {

@@ -26,10 +26,14 @@ package struct BundleInfo: Sendable {
   /// The version that a signature names.
   package var version: String { buildVersion.isEmpty ? shortVersion : buildVersion }
 
+  /// The largest Info.plist, in bytes and in values: it is read before anybody knows who has signed it.
+  package static let sizeLimit = 1 << 20
+  package static let valueLimit = 50_000
+
   package init(reading bytes: [UInt8]) throws(Finding) {
     let list: PropertyList
     do throws(PropertyListError) {
-      list = try PropertyList(reading: bytes)
+      list = try PropertyList(reading: bytes, atMost: Self.valueLimit)
     } catch {
       throw Finding(.badInfoPlist, detail: error.description)
     }

@@ -62,7 +62,8 @@ package final class CodeBundle: Sendable {
     }
     ownedRoot = root
     do throws(Finding) {
-      guard let bytes = try Self.file("Info.plist", in: ownedBase.fd, .badInfoPlist) else {
+      let bytes = try Self.file("Info.plist", in: ownedBase.fd, .badInfoPlist, limit: BundleInfo.sizeLimit)
+      guard let bytes else {
         throw Finding(.notABundle, detail: "there is no Info.plist")
       }
       infoPlist = bytes
@@ -142,34 +143,75 @@ package final class CodeBundle: Sendable {
   static func signaturePart(
     _ name: String, in base: FD, sparingTime: Bool = false
   ) throws(Finding) -> [UInt8]? {
-    let directory: OwnedFD
-    do throws(Errno) {
-      directory = try base.openDirectoryToExamine(SealLayout.signatureDirectory)
-    } catch {
-      if error == .ENOENT { return nil }
-      throw Finding(.unreadable, SealLayout.signatureDirectory, error)
-    }
+    let limit = SealLayout.sizeLimit(of: name)
+    guard let directory = try signatureDirectory(in: base) else { return nil }
     do throws(Finding) {
-      return try file(name, in: directory.fd, .unreadable, sparingTime: sparingTime)
+      return try file(name, in: directory.fd, .unreadable, limit: limit, sparingTime: sparingTime)
     } catch {
       throw error.inside(SealLayout.signatureDirectory)
     }
   }
 
-  /// A file that is read as a whole, if it is there and no longer than a property list may be.
-  static func file(
-    _ name: String, in directory: FD, _ kind: Finding.Kind, sparingTime: Bool = false
-  ) throws(Finding) -> [UInt8]? {
-    let file: OwnedFD
+  /// The digest of a part of the signature; nil if it is not there.
+  ///
+  /// The part is read piece by piece and not kept: as long as nobody has compared its digest, it may be
+  /// anything.
+  func digest(ofSignaturePart name: String) throws(Finding) -> [UInt8]? {
+    let limit = SealLayout.sizeLimit(of: name)
+    do throws(Finding) {
+      guard let directory = try Self.signatureDirectory(in: base) else { return nil }
+      do throws(Finding) {
+        guard let file = try Self.open(name, in: directory.fd, .unreadable, limit: limit) else { return nil }
+        return try SealedFile(file.fd, name).digest(.sha256, atMost: UInt64(limit))
+      } catch {
+        throw error.inside(SealLayout.signatureDirectory)
+      }
+    } catch {
+      throw fromRoot(error)
+    }
+  }
+
+  /// A part of the signature, if it has the digest that was signed; nil otherwise.
+  func signaturePart(_ name: String, signedAs digest: [UInt8]) throws(Finding) -> [UInt8]? {
+    guard let bytes = try signaturePart(name), try Digest.sha256(of: bytes) == digest else { return nil }
+    return bytes
+  }
+
+  private static func signatureDirectory(in base: FD) throws(Finding) -> OwnedFD? {
     do throws(Errno) {
-      file = try directory.openToExamine(name, sparingTime: sparingTime)
+      return try base.openDirectoryToExamine(SealLayout.signatureDirectory)
     } catch {
       if error == .ENOENT { return nil }
-      throw Finding(kind, name, error)
+      throw Finding(.unreadable, SealLayout.signatureDirectory, error)
+    }
+  }
+
+  /// A file that is read as a whole, if it is there and has at most `limit` bytes.
+  static func file(
+    _ name: String, in directory: FD, _ kind: Finding.Kind, limit: Int, sparingTime: Bool = false
+  ) throws(Finding) -> [UInt8]? {
+    guard let file = try open(name, in: directory, kind, limit: limit, sparingTime: sparingTime) else {
+      return nil
     }
     do throws(Errno) {
-      return try file.fd.contentsIfRegular(limit: PropertyList.sizeLimit)
+      return try file.fd.contentsIfRegular(limit: limit)
     } catch {
+      throw Finding(kind, name, error)
+    }
+  }
+
+  /// A regular file of at most `limit` bytes, open for reading; nil if it is not there.
+  private static func open(
+    _ name: String, in directory: FD, _ kind: Finding.Kind, limit: Int, sparingTime: Bool = false
+  ) throws(Finding) -> OwnedFD? {
+    do throws(Errno) {
+      let file = try directory.openToExamine(name, sparingTime: sparingTime)
+      let status = try file.fd.status()
+      guard status.isRegular else { throw .EINVAL }
+      guard status.st_size <= limit else { throw .EFBIG }
+      return file
+    } catch {
+      if error == .ENOENT { return nil }
       throw Finding(kind, name, error)
     }
   }
@@ -220,6 +262,16 @@ package enum SealLayout {
   /// What may lie beside `Contents`: files of the Finder's, and of the store's.
   package static let rootFiles = [".DS_Store", ".LSOverride", "Icon\r", ".SoftwareDepot.tracking"]
   package static let codeResourcesPath = "\(signatureDirectory)/\(codeResources)"
+  /// The largest size of a part.
+  ///
+  /// The code directory is read before anybody knows who has signed it, and grows with the executable.
+  static func sizeLimit(of part: String) -> Int {
+    switch part {
+    case codeDirectory: CodeDirectory.maximumSize
+    case codeResources: PropertyList.sizeLimit
+    default: 1 << 20
+    }
+  }
   /// All that may be in it.
   package static let parts = [
     codeResources, codeDirectory, codeSignature, codeRequirements, codeEntitlements,

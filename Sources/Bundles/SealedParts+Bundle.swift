@@ -27,13 +27,21 @@ extension SealedParts {
       entitlementsDigest: Self.digest(entitlements), executableSize: size, executablePageDigests: pages)
   }
 
+  /// What is compared with what was signed; nothing of it is kept.
+  ///
+  /// An executable that is longer than `limit` is not read to its end.
+  init(comparing bundle: CodeBundle, executableLimit limit: UInt64) throws(Finding) {
+    try self.init(ofAllButExecutable: bundle)
+    (executableSize, executablePageDigests) = try Self.pages(of: bundle, limit)
+  }
+
   /// All but the executable, which takes as long as it is.
   init(ofAllButExecutable bundle: CodeBundle) throws(Finding) {
     try self.init(
       identifier: bundle.info.identifier, version: bundle.info.version,
       infoPlistDigest: Digest.sha256(of: bundle.infoPlist),
-      codeResourcesDigest: Self.digest(bundle.signaturePart(SealLayout.codeResources)),
-      entitlementsDigest: Self.digest(bundle.signaturePart(SealLayout.codeEntitlements)), executableSize: 0,
+      codeResourcesDigest: bundle.digest(ofSignaturePart: SealLayout.codeResources),
+      entitlementsDigest: bundle.digest(ofSignaturePart: SealLayout.codeEntitlements), executableSize: 0,
       executablePageDigests: [])
   }
 

@@ -30,15 +30,15 @@ extension PropertyList {
   /// Reads either form.
   ///
   /// Strict: what two readers could read in two ways is refused, since a signature is no good if those who
-  /// check it and those who use what it covers see different things. Of a binary list that has more than
-  /// `values` values, nothing is read either.
+  /// check it and those who use what it covers see different things. A list that has more than `values`
+  /// values is refused too.
   package init(reading bytes: [UInt8], atMost values: Int = valueLimit) throws(PropertyListError) {
     guard bytes.count <= Self.sizeLimit else { throw PropertyListError("too long") }
     if bytes.starts(with: "bplist".utf8) {
       var reader = try BinaryReader(bytes, atMost: values)
       self = try reader.top()
     } else {
-      var reader = try XMLReader(bytes)
+      var reader = try XMLReader(bytes, atMost: values)
       self = try reader.document()
     }
   }

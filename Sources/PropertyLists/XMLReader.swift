@@ -11,8 +11,10 @@ struct XMLReader {
   let bytes: [UInt8]
   var position = 0
   private var values = 0
+  private let valueLimit: Int
 
-  init(_ bytes: [UInt8]) throws(PropertyListError) {
+  init(_ bytes: [UInt8], atMost valueLimit: Int) throws(PropertyListError) {
+    self.valueLimit = valueLimit
     if bytes.starts(with: [0xef, 0xbb, 0xbf]) {
       self.bytes = Array(bytes.dropFirst(3))
     } else if bytes.starts(with: [0xfe, 0xff]) || bytes.starts(with: [0xff, 0xfe]) {
@@ -46,7 +48,7 @@ struct XMLReader {
 
   private mutating func value(of tag: Tag, depth: Int) throws(PropertyListError) -> PropertyList {
     values += 1
-    guard values <= PropertyList.valueLimit else { throw error("too many values") }
+    guard values <= valueLimit else { throw error("too many values") }
     switch tag {
     case .empty("dict"):
       try checkDepth(depth + 1)

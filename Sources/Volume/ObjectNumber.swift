@@ -19,4 +19,13 @@ struct ObjectNumber: Hashable, Sendable {
     inode = UInt64(status.st_ino)
     device = UInt32(truncatingIfNeeded: status.st_dev)
   }
+
+  /// A number for the object among objects of several devices.
+  ///
+  /// It is never 0, and never has the highest bit: many programs keep such a number as a signed one.
+  var shownBesideOthers: UInt64 {
+    let ofDevice = (UInt64(device) &* 0x9e37_79b9_7f4a_7c15) & 0xffff_0000_0000_0000
+    let shown = (inode ^ ofDevice) & UInt64(Int64.max)
+    return shown == 0 ? 1 : shown
+  }
 }

@@ -318,12 +318,12 @@ internal import Testing
     let root = try Certificate.all(inPEM: opened.fd.contents(of: "root.pem", limit: 1 << 16))
     let bundle = try CodeBundle(
       in: TemporaryDirectory.open(directory.appending("Hand.app")), name: "Hand.app")
-    let verification = bundle.verify(Trust(roots: root), at: Int64(time(nil)) + 60)
+    let verification = bundle.verify(Trust(roots: root), at: Int64(time(nil)) + 60, includingStrangers: true)
     #expect(verification.findings == [], "\(verification.findings.map(\.message))")
     #expect(verification.signer?.team == "HAND000001")
     #expect(verification.entitlements["com.apple.security.app-sandbox"]?.boolean == true)
     try directory.write("<p>Another page.</p>\n", to: "Hand.app/Contents/Resources/page.html")
-    let after = bundle.verify(Trust(roots: root), at: Int64(time(nil)) + 60)
+    let after = bundle.verify(Trust(roots: root), at: Int64(time(nil)) + 60, includingStrangers: true)
     #expect(after.findings.map(\.kind) == [.changed])
   }
 }

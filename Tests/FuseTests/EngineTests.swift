@@ -35,6 +35,18 @@ struct EngineTests {
   ])
   func othersAreNone(_ text: String) { #expect(ServerAddress(text) == nil) }
 
+  /// A helper of mount(8)'s is a program that reads, as root, what anybody may have written to a disk.
+  @Test func theKernelMountsWithoutHelpers() throws {
+    for kind in DiskFormat.Kind.allCases {
+      for isReadOnly in [false, true] {
+        let program = try EngineProgram(mounting: kind, at: "/dev/x", isReadOnly: isReadOnly, at: "/place")
+        let options = program.words.prefix { $0 != "--" }
+        #expect(options.contains("-i") && options.contains(kind.rawValue), "\(program.words)")
+        #expect(program.words.suffix(2) == ["/dev/x", "/place"])
+      }
+    }
+  }
+
   @Test func ordersAndReportsArriveAsTheyWere() throws {
     let address = try #require(ServerAddress("sftp://me@nas:22/a%20b"))
     for source in [

@@ -55,6 +55,69 @@ struct TraceTests {
     #expect(traced.own["MKDIR"] == 3 && traced.own["RMDIR"] == 1, "\(traced.own)")
   }
 
+  /// Others may write to the directory of the report: a link there, or a file of somebody else's, is left as
+  /// it is.
+  @Test(arguments: [false, true]) func reportGoesToAFileOfOnesOwn(rootless: Bool) throws {
+    let mounted = try mounted(rootless: rootless)
+    let owner = mounted.owner?.uid ?? 0
+    let place = try mounted.temporary.makeDirectory("reports", mode: 0o777)
+    func trace(to path: String) throws -> ProgramResult {
+      try mounted.run("trace", "-o", path, "--store", mounted.point, "--", "true")
+    }
+    for name in ["target", "own", "linked", "others"] {
+      try mounted.temporary.write(
+        "as it was, and longer than any report could be made to look\n", to: "reports/\(name)")
+      #expect(chown(place + "/" + name, name == "others" ? 1 : owner, 0) == 0)
+    }
+    #expect(chmod(place + "/others", 0o666) == 0)
+    #expect(symlink("target", place + "/link") == 0 && link(place + "/linked", place + "/second") == 0)
+    #expect(symlink("new", place + "/dangling") == 0 && mkfifo(place + "/pipe", 0o666) == 0)
+    #expect(chmod(place + "/pipe", 0o666) == 0 && chown(place + "/pipe", 1, 0) == 0)
+    for (name, words) in [
+      ("link", "it is a symbolic link"), ("dangling", "it is a symbolic link"), ("linked", "hard links"),
+      ("others", "a file of somebody else's"), ("pipe", "a pipe of somebody else's"),
+    ] {
+      let result = try trace(to: place + "/" + name)
+      #expect(result.status == 1 && result.errors.contains(words), "\(name): \(result)")
+    }
+    let directory = try trace(to: place)
+    #expect(directory.status == 1 && directory.errors.contains("it is a directory"), "\(directory)")
+    for name in ["target", "linked", "others"] {
+      #expect(mounted.temporary.text(of: "reports/\(name)")?.hasPrefix("as it was") == true, "\(name)")
+    }
+    #expect(access(place + "/new", F_OK) != 0)
+    for name in ["own", "fresh"] {
+      let result = try trace(to: place + "/" + name)
+      #expect(result.status == 0 && result.output.isEmpty && result.errors.isEmpty, "\(result)")
+      let text = try #require(mounted.temporary.text(of: "reports/\(name)"))
+      #expect(text.contains("in all") && !text.contains("as it was"))
+    }
+  }
+
+  /// What other programs take for a file to write to is one here, too.
+  @Test(arguments: [false, true]) func reportGoesToDevicesAndPipes(rootless: Bool) throws {
+    let mounted = try mounted(rootless: rootless)
+    func trace(to path: String) throws -> ProgramResult {
+      try mounted.run("trace", "-o", path, "--store", mounted.point, "--", "true")
+    }
+    let nowhere = try trace(to: "/dev/null")
+    #expect(nowhere.status == 0 && nowhere.output.isEmpty && nowhere.errors.isEmpty, "\(nowhere)")
+    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+      let result = try trace(to: path)
+      #expect(result.status == 0 && result.output.contains("in all") && result.errors.isEmpty, "\(result)")
+    }
+    let errors = try trace(to: "/dev/stderr")
+    #expect(errors.status == 0 && errors.errors.contains("in all") && errors.output.isEmpty, "\(errors)")
+    let closed = try trace(to: "/dev/fd/99")
+    #expect(closed.status == 1 && closed.errors.contains("Bad file descriptor"), "\(closed)")
+    let pipe = mounted.temporary.appending("pipe")
+    #expect(mkfifo(pipe, 0o600) == 0 && chown(pipe, mounted.owner?.uid ?? 0, 0) == 0)
+    let script = "timeout 60 cat \"$0\" & \"$@\"; wait $!"
+    let read = try mounted.run(
+      ["trace", "-o", pipe, "--store", mounted.point, "--", "true"], before: ["sh", "-c", script, pipe])
+    #expect(read.status == 0 && read.output.contains("in all"), "\(read)")
+  }
+
   @Test func statusIsTheCommands() throws {
     let mounted = try mounted()
     #expect(try trace("exit 3", in: mounted).result.status == 3)

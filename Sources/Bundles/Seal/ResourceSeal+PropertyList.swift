@@ -7,10 +7,12 @@ package import PropertyLists
 
 extension ResourceSeal {
   /// Reads `CodeResources`.
-  package init(reading bytes: [UInt8]) throws(Finding) {
+  package init(
+    reading bytes: [UInt8], atMost values: Int = PropertyList.valueLimit
+  ) throws(Finding) {
     let list: PropertyList
     do throws(PropertyListError) {
-      list = try PropertyList(reading: bytes)
+      list = try PropertyList(reading: bytes, atMost: values)
     } catch {
       throw Self.malformed(error.description)
     }

@@ -81,7 +81,9 @@ struct SignedBundle {
 
   /// The Info.plist, if it is the one that was signed.
   private static func info(in base: FD, _ directory: CodeDirectory) -> BundleInfo? {
-    guard let bytes = try? CodeBundle.file("Info.plist", in: base, .badInfoPlist, sparingTime: true),
+    guard
+      let bytes = try? CodeBundle.file(
+        "Info.plist", in: base, .badInfoPlist, limit: BundleInfo.sizeLimit, sparingTime: true),
       let digest = try? Digest.sha256(of: bytes), digest == directory.digests[.infoPlist]
     else { return nil }
     return try? BundleInfo(reading: bytes)

@@ -21,13 +21,19 @@ package struct Verification: Sendable {
 }
 
 extension CodeBundle {
+  /// Of a signer who is not trusted, no larger seal is read, in bytes and in values.
+  private static let strangersSealSize = 4 << 20
+  private static let strangersSealValues = 200_000
+
   /// Looks at the signature, at all that it speaks of, and at the bundles in this one.
   ///
-  /// `time` is in seconds since 1970; all certificates must be valid then.
-  package func verify(_ trust: Trust, at time: Int64) -> Verification {
+  /// `time` is in seconds since 1970; all certificates must be valid then. If the signer is not trusted, that
+  /// is the only finding unless `includingStrangers` is set: a stranger's bundle can cost as much as its
+  /// maker likes, so whoever acts for others leaves it unset.
+  package func verify(_ trust: Trust, at time: Int64, includingStrangers: Bool) -> Verification {
     var result = Verification()
     do throws(Finding) {
-      try verify(trust, at: time, &result)
+      try verify(Judge(trust: trust, time: time, includesStrangers: includingStrangers), &result)
     } catch {
       result.findings.append(error)
     }
@@ -41,49 +47,75 @@ extension CodeBundle {
   package func verifySignature(_ trust: Trust, at time: Int64) -> Verification {
     var result = Verification()
     do throws(Finding) {
-      let directory = try verifySignature(trust, at: time, &result)
+      let judge = Judge(trust: trust, time: time, includesStrangers: false)
+      guard let directory = try verifySignature(judge, &result) else { return result }
       var parts = try SealedParts(ofAllButExecutable: self)
       // Not looked at, so not different.
       parts.executableSize = directory.executableSize
       parts.executablePageDigests = directory.pageDigests
       result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
-      if let entitlements = try signaturePart(SealLayout.codeEntitlements) {
-        result.entitlements = try Self.entitlements(entitlements)
-      }
+      result.entitlements = try entitlements(directory)
     } catch {
       result.findings.append(error)
     }
     return result
   }
 
-  private func verify(_ trust: Trust, at time: Int64, _ result: inout Verification) throws(Finding) {
-    let directory = try verifySignature(trust, at: time, &result)
-    let resources = try signaturePart(SealLayout.codeResources)
-    let entitlements = try signaturePart(SealLayout.codeEntitlements)
-    let parts = try SealedParts(
-      of: self, codeResources: resources, entitlements: entitlements,
-      executableLimit: directory.executableSize)
-    result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
-    if let entitlements, directory.digests[.entitlements] == parts.entitlementsDigest {
-      result.entitlements = try Self.entitlements(entitlements)
-    }
-    // A seal that is not the one that was signed has nothing to say about files.
-    guard let resources, directory.digests[.resources] == parts.codeResourcesDigest else { return }
-    result.findings += findings(against: try ResourceSeal(reading: resources)) { (bundle, seal) in
-      bundle.findings(asNested: seal, trust, at: time)
-    }
+  private struct Judge {
+    let trust: Trust
+    let time: Int64
+    let includesStrangers: Bool
   }
 
-  /// Finds out who has signed the code directory, and reads it.
+  private func verify(_ judge: Judge, _ result: inout Verification) throws(Finding) {
+    guard let directory = try verifySignature(judge, &result) else { return }
+    let parts = try SealedParts(comparing: self, executableLimit: directory.executableSize)
+    result.findings += directory.differences(from: parts).map { fromRoot(located($0)) }
+    result.entitlements = try entitlements(directory)
+    // A seal that is not the one that was signed has nothing to say about files.
+    guard let digest = parts.codeResourcesDigest, digest == directory.digests[.resources] else { return }
+    let seal = try resourceSeal(digest, isStrangers: result.signer == nil)
+    result.findings += findings(against: seal) { (bundle, seal) in bundle.findings(asNested: seal, judge) }
+  }
+
+  /// The seal that was signed.
+  private func resourceSeal(_ digest: [UInt8], isStrangers: Bool) throws(Finding) -> ResourceSeal {
+    // It has just had that digest.
+    guard let bytes = try signaturePart(SealLayout.codeResources, signedAs: digest) else {
+      throw fromRoot(located(Finding(.codeResourcesAltered)))
+    }
+    guard isStrangers else { return try ResourceSeal(reading: bytes) }
+    guard bytes.count <= Self.strangersSealSize else {
+      throw ResourceSeal.malformed("it is too long to be read while its signer is not trusted")
+    }
+    return try ResourceSeal(reading: bytes, atMost: Self.strangersSealValues)
+  }
+
+  /// The entitlements, if they are those that were signed; otherwise there is a finding already.
+  private func entitlements(_ directory: CodeDirectory) throws(Finding) -> PropertyList.Dictionary {
+    guard let digest = directory.digests[.entitlements],
+      let bytes = try signaturePart(SealLayout.codeEntitlements, signedAs: digest)
+    else { return PropertyList.Dictionary() }
+    return try Self.entitlements(bytes)
+  }
+
+  /// Finds out who has signed the code directory, and reads it; nil if the rest is not to be looked at.
   private func verifySignature(
-    _ trust: Trust, at time: Int64, _ result: inout Verification
-  ) throws(Finding) -> CodeDirectory {
+    _ judge: Judge, _ result: inout Verification
+  ) throws(Finding) -> CodeDirectory? {
     let content = try signaturePart(SealLayout.codeDirectory)
     let signature = try signaturePart(SealLayout.codeSignature)
     guard content != nil || signature != nil else { throw Finding(.unsigned) }
     guard let content else { throw Finding(.malformedCodeDirectory, detail: "it is missing") }
     guard let signature else { throw Finding(.malformedSignature, detail: "it is missing") }
 
+    let signed = Result { () throws(Finding) in
+      try judge.trust.signer(of: content, by: signature, at: judge.time)
+    }
+    if case .failure(let finding) = signed, !judge.includesStrangers {
+      result.findings.append(finding)
+      return nil
+    }
     let directory: CodeDirectory
     do throws(MalformedCodeDirectory) {
       directory = try CodeDirectory(content)
@@ -94,7 +126,7 @@ extension CodeBundle {
     result.cdhash = try Finding.cdhash(of: content)
 
     do throws(Finding) {
-      let signer = try trust.signer(of: content, by: signature, at: time)
+      let signer = try signed.get()
       guard let team = directory.team, team.utf8.elementsEqual(signer.team.utf8) else {
         let named = directory.team.map { "'\($0)'" } ?? "none"
         throw Finding(.teamMismatch, detail: "\(named), and '\(signer.name)' is in '\(signer.team)'")
@@ -104,7 +136,7 @@ extension CodeBundle {
       result.findings.append(error)
     }
     // What nobody has sealed would be taken for signed.
-    if try signaturePart(SealLayout.codeRequirements) != nil {
+    if try digest(ofSignaturePart: SealLayout.codeRequirements) != nil {
       let path = "\(SealLayout.signatureDirectory)/\(SealLayout.codeRequirements)"
       result.findings.append(fromRoot(Finding(.guestInSignature, path)))
     }
@@ -112,8 +144,9 @@ extension CodeBundle {
   }
 
   /// What is wrong with a bundle in another one, whose seal says what it must be.
-  private func findings(asNested seal: NestedSeal, _ trust: Trust, at time: Int64) -> [Finding] {
-    let verification = verify(trust, at: time)
+  private func findings(asNested seal: NestedSeal, _ judge: Judge) -> [Finding] {
+    let verification = verify(
+      judge.trust, at: judge.time, includingStrangers: judge.includesStrangers)
     guard verification.isGood, let signer = verification.signer, let directory = verification.directory else {
       return verification.findings.map { $0.kind == .unsigned ? Finding(.nestedUnsigned, $0.path) : $0 }
     }
@@ -145,7 +178,8 @@ extension CodeBundle {
 
   static func entitlements(_ bytes: [UInt8]) throws(Finding) -> PropertyList.Dictionary {
     do throws(PropertyListError) {
-      if let dictionary = try PropertyList(reading: bytes).dictionary { return dictionary }
+      let list = try PropertyList(reading: bytes, atMost: BundleInfo.valueLimit)
+      if let dictionary = list.dictionary { return dictionary }
     } catch {
       throw Finding(.badEntitlements, detail: error.description)
     }

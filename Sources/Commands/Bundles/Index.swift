@@ -139,7 +139,7 @@ struct IndexCommand: Command {
     return try context.withBundle(package) { (directory, name) in
       do {
         let bundle = try CodeBundle(in: directory.reopened(O_RDONLY | O_DIRECTORY), name: name)
-        let verification = bundle.verify(trust, at: context.now())
+        let verification = bundle.verify(trust, at: context.now(), includingStrangers: false)
         guard verification.isGood, let signer = verification.signer else {
           throw verification.findings.first ?? Bundles.Finding(.unsigned)
         }

@@ -45,7 +45,7 @@ struct PackCommand: Command {
     var findings: [Bundles.Finding] = []
     do {
       try named.open("packing") { bundle in
-        let verification = bundle.verify(trust, at: context.now())
+        let verification = bundle.verify(trust, at: context.now(), includingStrangers: false)
         guard verification.isGood, let signer = verification.signer else {
           findings = verification.findings
           return

@@ -58,7 +58,7 @@ struct VerifyCommand: Command {
       let report: VerificationReport
       do {
         report = try named.open("verifying") { bundle in
-          VerificationReport(path, bundle, bundle.verify(trust, at: context.now()))
+          VerificationReport(path, bundle, bundle.verify(trust, at: context.now(), includingStrangers: true))
         }
       } catch let finding as Bundles.Finding {
         report = VerificationReport(path, finding)

@@ -4,7 +4,6 @@
 internal import CLinux
 internal import Daemon
 internal import Fuse
-internal import Glibc
 internal import LinuxIO
 
 /// `insula trace`.
@@ -103,16 +102,11 @@ struct TraceCommand: Command {
 
   /// Opened before the command runs, so that nothing is counted in vain.
   private static func console(writingTo path: String, _ context: Context) throws -> Console {
-    do throws(Errno) {
-      let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
-      let file = SharedFD(OwnedFD(owning: try check(clx_open(context.reachable(path), flags, 0o666))))
-      return Console(
-        output: { bytes in
-          _ = try? file.use { (fd) throws(Errno) in try fd.writeAll(bytes) }
-        }, errors: { _ in })
-    } catch {
-      throw CommandFailure(error, "can't write \(path): \(error.message)")
-    }
+    let file = SharedFD(try TraceOutput.open(path, context))
+    return Console(
+      output: { bytes in
+        _ = try? file.use { (fd) throws(Errno) in try fd.writeAll(bytes) }
+      }, errors: { _ in })
   }
 
   private func show(_ report: RequestReport, _ console: Console) {

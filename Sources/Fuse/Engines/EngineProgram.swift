@@ -40,6 +40,14 @@ struct EngineProgram: Equatable {
     self.init(path: path, words: words, name: program)
   }
 
+  /// Whether a program serves what this kernel does not know.
+  static func isAlternative(for name: String) -> Bool {
+    guard let kind = DiskFormat.Kind(rawValue: name), ofFormats[kind] != nil,
+      let known = FD.text(of: "/proc/filesystems", limit: 1 << 16)
+    else { return false }
+    return !known.split(whereSeparator: \.isWhitespace).contains { $0.elementsEqual(name) }
+  }
+
   /// Lets the kernel mount a disk.
   init(
     mounting kind: DiskFormat.Kind, at disk: String, isReadOnly: Bool, _ others: [String] = [],
@@ -52,7 +60,8 @@ struct EngineProgram: Equatable {
     let path = try Self.find("mount", in: "mount")
     self.init(
       path: path,
-      words: ["-n", "-t", kind.rawValue, "-o", options.joined(separator: ","), "--", disk, place],
+      // Without helpers (-i): those are programs that would serve, as root, what anybody may have written.
+      words: ["-i", "-n", "-t", kind.rawValue, "-o", options.joined(separator: ","), "--", disk, place],
       name: kind.rawValue)
   }
 

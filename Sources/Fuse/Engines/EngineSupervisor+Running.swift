@@ -28,10 +28,11 @@ extension EngineSupervisor {
       return status
     }
     guard status.map({ clx_exit_status($0) }) == 0 else {
+      let isForProgram = status == nil || EngineProgram.isAlternative(for: program.name)
       throw EngineFailure(
         .EIO,
         "the kernel does not mount it: "
-          + (status == nil ? "a program would serve it; choose that with '--engine program'" : output.text))
+          + (isForProgram ? "a program would serve it; choose that with '--engine program'" : output.text))
     }
     try attempt({ "the mount is not there: \($0.message)" }) { () throws(Errno) in
       let root = try FD.cwd.openFollowing(place, pathOnly | O_DIRECTORY)

@@ -81,7 +81,8 @@ extension View {
     return try withUnsafeTemporaryAllocation(byteCount: size + aliases.count, alignment: 1) {
       (all) throws(Errno) in
       let count = try object.fd.attributeNames(into: UnsafeMutableRawBufferPointer(rebasing: all[..<size]))
-      var shown = keepShown(UnsafeMutableRawBufferPointer(rebasing: all[..<count]), to: caller)
+      let names = UnsafeMutableRawBufferPointer(rebasing: all[..<count])
+      var shown = keepShown(names, to: caller, onVolume: object.isOnVolume ? object.fd : nil)
       UnsafeMutableRawBufferPointer(rebasing: all[shown...]).copyBytes(from: aliases)
       shown += aliases.count
       guard buffer.count > 0 else { return shown }
@@ -193,7 +194,13 @@ extension View {
   }
 
   /// Moves the names that the caller may see to the front; gives their total length.
-  private func keepShown(_ names: UnsafeMutableRawBufferPointer, to caller: Caller) -> Int {
+  ///
+  /// A program that copies attributes fails if a list names one that can't be read. On a volume that is so
+  /// for what a program is capable of, which is not asked there, and for whatever a server lists and does not
+  /// have.
+  private func keepShown(
+    _ names: UnsafeMutableRawBufferPointer, to caller: Caller, onVolume object: FD?
+  ) -> Int {
     guard let base = names.baseAddress else { return 0 }
     var shown = 0
     var position = 0
@@ -206,9 +213,10 @@ extension View {
         switch AttributeFamily(name) {
         case .ours, .posixACL, .security, .type, .shown: false
         case .trusted: caller.uid == 0
-        case .user, .kernel, .label, .capability, .other: true
+        case .capability: object == nil
+        case .user, .kernel, .label, .other: true
         }
-      if isShown {
+      if isShown, object?.lacksAttribute(name) != true {
         memmove(base + shown, base + position, length)
         shown += length
       }
@@ -310,6 +318,18 @@ enum AttributeFamily {
       self = .type(attribute)
     } else {
       self = ShownAttribute(name).map { .shown($0) } ?? .other
+    }
+  }
+}
+
+extension FD {
+  /// Whether an attribute can't be read, though a list names it.
+  fileprivate func lacksAttribute(_ name: Name) -> Bool {
+    do throws(Errno) {
+      _ = try attribute(name.bytes, into: UnsafeMutableRawBufferPointer(start: nil, count: 0))
+      return false
+    } catch {
+      return error == .ENODATA || error == .EOPNOTSUPP
     }
   }
 }

@@ -143,8 +143,7 @@ extension Volume {
   /// The number that the kernel is told of an object: on another device than the tree's one of its own, since
   /// the whole tree has one device for programs.
   func shown(_ number: ObjectNumber) -> UInt64 {
-    guard number.device != device else { return number.inode }
-    return number.inode ^ (UInt64(number.device) &* 0x9e37_79b9_7f4a_7c15) & 0xffff_0000_0000_0000
+    number.device == device ? number.inode : number.shownBesideOthers
   }
 
   /// What the kernel is told of an object.

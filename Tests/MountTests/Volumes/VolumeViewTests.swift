@@ -170,5 +170,39 @@ struct VolumeViewTests {
     try #require(capable.status == 0, "\(capable)")
     try fixture.expect(
       "getfattr -n security.capability $V/other/setid 2>&1 | grep -c 'No such attribute'", "1\n")
+    // So a list does not name it: a program that copies all that is listed would fail.
+    try fixture.expect("getfattr --absolute-names -m - $V/other/setid | grep -c capability; true", "0\n")
+    let copied = try Program.run([
+      "sh", "-ec",
+      """
+      mkdir "$1"; setfattr -n user.note -v kept "$0/mine/a"
+      rsync -X "$0/other/setid" "$0/mine/a" "$1/"; mkdir "$0/mine/new"
+      rsync -X "$1/setid" "$1/a" "$0/mine/new/"
+      getfattr --absolute-names --only-values -n user.note "$0/mine/new/a"
+      getfattr --absolute-names -m - "$0/mine/new/setid" | grep -c capability
+      """, fixture.run.mounted.path("Volumes/work"), fixture.run.mounted.temporary.appending("copies"),
+    ])
+    #expect(copied.status == 1 && copied.output == "kept0\n" && copied.errors.isEmpty, "\(copied)")
+  }
+
+  /// Programs that take the number of an object for a signed one see no negative number.
+  @Test func objectsOfADiskHaveSmallNumbers() throws {
+    let fixture = try Work(rootless: false, device: true)
+    defer { fixture.unmountDevice() }
+    try fixture.expect(
+      """
+      cd $V; for i in $(seq 40); do mkdir mine/d$i; done
+      python3 - <<'END'
+      import os
+      seen = [os.stat(".").st_ino]
+      for top, directories, files in os.walk("."):
+          with os.scandir(top) as found:
+              for entry in found:
+                  number = os.lstat(entry.path).st_ino
+                  assert entry.inode() == number, entry.path
+                  seen.append(number)
+      print(len(seen) > 40, len(set(seen)) == len(seen), all(0 < number < 1 << 63 for number in seen))
+      END
+      """, "True True True\n")
   }
 }
