@@ -36,7 +36,7 @@ package struct VolumeSettings: Sendable {
   package var hidesExtensions = true
   /// Whether names are compared without case and normalization, and how much memory may know of them.
   package var ignoresCase = false
-  package var spellingBytes = 64 << 20
+  package var spellingBytes = min(64 << 20, max(MemoryLimit.ofThisProcess / 32, 4 << 20))
   /// The languages in which names are shown where nobody asks for another.
   package var languages = Languages.none
   /// Whether the daemon's own descriptors leave access times unchanged: mount options `noatime` and
