@@ -214,7 +214,7 @@ struct ServedSlots {
   private let slots: UnsafeMutablePointer<ServedRequests.Slot>
   private let view: UInt32
 
-  /// Nil where there will be no other worker. Whoever has it keeps the place.
+  /// Nil where there will be no other worker.
   init?(_ place: ServedPlace?) {
     guard let place, let slots = place.requests.slots else { return nil }
     self.slots = slots

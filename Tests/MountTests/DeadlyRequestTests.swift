@@ -21,7 +21,7 @@ internal import Testing
       var options: [String] { self == .throughDaemon ? ["nopassthrough"] : [] }
     }
 
-    /// By the kernel's numbers. The second is slow work: more than one at once has threads of its own.
+    // By the kernel's numbers. The second is slow work: more than one at once has threads of its own.
     private enum Call: UInt32 {
       case mkdir = 9, fallocate = 43
 
