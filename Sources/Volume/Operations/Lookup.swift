@@ -160,7 +160,9 @@ extension View {
     let attributes =
       isMapped || isInMemory
       ? Attributes(
-        volume.shown(status, in: zone, isOnVolume: attached != nil || directory.isOnVolume, to: caller),
+        volume.shown(
+          isOnTheWay(node, status) ? status.withoutContents : status, in: zone,
+          isOnVolume: attached != nil || directory.isOnVolume, to: caller),
         validity: 0)
       : attributes(status, of: node, for: caller, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)
