@@ -20,7 +20,7 @@ enum BundleName {
         "it begins with a hyphen, as options of commands do"
       } else if name.utf8.contains(UInt8(ascii: "/")) {
         "it contains a slash"
-      } else if name.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }) {
+      } else if name.unicodeScalars.contains(where: \.isControl) {
         "it contains a control character"
       } else if name.unicodeScalars.contains("\u{fffd}") {
         "it is not valid UTF-8"

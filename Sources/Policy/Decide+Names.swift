@@ -99,6 +99,13 @@ package func decideDevice(isSystem: Bool, inWholeTree: Bool, by caller: Credenti
   return inWholeTree ? .allow : .deny(.place)
 }
 
+/// Tells whether `caller`, who may not find a fifo or a socket in a directory, sees that something is there.
+///
+/// The owner of a directory may list it and remove what is in it.
+package func decideStandIn(in directory: Object, by caller: Credentials) -> Decision {
+  directory.isOwned(by: caller) ? .allow : .deny(.mode)
+}
+
 /// Tells whether `caller` may find a fifo or a socket.
 ///
 /// The kernel opens fifos and connects to sockets without a request to the daemon, so finding the name is

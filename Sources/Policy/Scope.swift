@@ -190,6 +190,12 @@ package struct Scope: Sendable {
     return isInterior(index) ? places[places[index].parent].around.reach : places[index].reach
   }
 
+  /// Whether a directory has things that are not in the view, beside those that are.
+  package func hidesContents(of position: Position) -> Bool {
+    guard let index = index(position), !isInterior(index) else { return false }
+    return !places[index].around.reach.contains(.read)
+  }
+
   /// Where something is in a place if the scope has nothing to say about its name.
   package func inside(_ position: Position) -> Position {
     guard let index = index(position), !isInterior(index) else { return position }

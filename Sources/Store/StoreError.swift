@@ -15,6 +15,8 @@ package enum StoreError: Error, Equatable, Sendable {
   /// Another machine has it, as far as is known which one.
   case leased(path: String, host: String?)
   case belongsToOther(path: String, uid: UInt32)
+  /// Others can put another store in its place.
+  case exchangeable(path: String, finding: StoreDoorFinding)
   case alreadyAStore(path: String)
   case notEmpty(path: String)
   case noSpace(path: String)
@@ -106,6 +108,8 @@ extension StoreError: CustomStringConvertible {
     case .belongsToOther(let path, let uid):
       "the store \(path) belongs to \(Account.numbered(uid)?.name ?? "uid \(uid)"); "
         + "use it as that user, or create your own with 'insula init'"
+    case .exchangeable(let path, let finding):
+      "the store \(path) is not mounted: \(finding.path) \(finding.words); \(finding.advice)"
     case .alreadyAStore(let path):
       "\(path) is already a store; nothing was changed; mount it with 'insula mount \(path)'"
     case .notEmpty(let path):
@@ -222,7 +226,7 @@ extension StoreError {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
     case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
     case .inUse, .leased, .appBusy, .registryBusy: .busy
-    case .belongsToOther, .notPermitted, .otherAccount, .notEntitled: .notPermitted
+    case .belongsToOther, .exchangeable, .notPermitted, .otherAccount, .notEntitled: .notPermitted
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,

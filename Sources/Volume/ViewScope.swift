@@ -52,6 +52,11 @@ final class ViewScope: Sendable {
     position.throughout ?? state.withLock { $0.reach(of: position) }
   }
 
+  /// Whether a directory has things that are not in the view, beside those that are.
+  func hidesContents(of position: Position) -> Bool {
+    position.throughout == nil && state.withLock { $0.hidesContents(of: position) }
+  }
+
   /// Whether everything below a position has that position too.
   func isUniform(_ position: Position) -> Bool {
     position.throughout != nil || state.withLock { $0.isUniform(position) }

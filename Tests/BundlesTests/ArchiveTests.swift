@@ -201,6 +201,9 @@ internal import Testing
       Attempt("two bundles", .severalBundles("A.app")) { $0.add("B.app/", kinds.directory) },
       Attempt("something beside it", .severalBundles("A.app")) { $0.add("file") },
       Attempt("control character", .badName("it contains a control character")) { $0.add("A.app/\u{1b}[2J") },
+      Attempt("control character of two bytes", .badName("it contains a control character")) {
+        $0.add("A.app/\u{9b}2J")
+      },
       Attempt("long name", .badName("it is longer than 255 bytes")) {
         $0.add("A.app/" + String(repeating: "a", count: 256))
       },

@@ -178,6 +178,21 @@ internal import Testing
       let path = Array((r + "/").utf8CString.dropLast()) + [-1, 0]
       close(path.withUnsafeBufferPointer { $0.baseAddress.map { creat($0, 0o644) } ?? -1 })
     },
+    Damage("name with a line end", ["badName R/*"]) { _, r in
+      try TestBundle.write([], to: "\(r)/a\nb")
+    },
+    Damage("name with a tabulator", ["badName R/*"]) { _, r in
+      try TestBundle.write([], to: "\(r)/a\tb")
+    },
+    Damage("directory with a carriage return", ["badName R/*"]) { _, r in
+      try TestBundle.write([], to: "\(r)/a\rb/file")
+    },
+    Damage("name with a control character of two bytes", ["badName R/*"]) { _, r in
+      try TestBundle.write([], to: "\(r)/a\u{9b}31mb")
+    },
+    Damage("name with a delete character", ["badName R/*"]) { _, r in
+      try TestBundle.write([], to: "\(r)/a\u{7f}b")
+    },
     Damage("name with a control character", ["badName R/*"]) { _, r in
       try TestBundle.write([], to: r + "/a\u{1}b")
     },

@@ -79,6 +79,8 @@ internal import Testing
       (base + "_CodeSignature/new", S_IFREG, .guestInSignature),
       (base + "Resources/new", S_IFIFO, .specialFile), (base + "Resources/new", S_IFCHR, .specialFile),
       (base + "PlugIns/New.bundle", S_IFDIR, .added), (base + "Resources/\u{7}", S_IFREG, .badName),
+      (base + "Resources/a\tb", S_IFREG, .badName), (base + "Resources/a\u{9b}b", S_IFREG, .badName),
+      ("Icon\r", S_IFREG, nil),
       (base + "Resources/.DS_Store", S_IFLNK, .badSymlink), (base + "Resources/empty/new", S_IFREG, .added),
       (base + "Resources/.DS_Store", S_IFREG, nil), (base + "PkgInfo", S_IFREG, nil),
       (".DS_Store", S_IFREG, nil),

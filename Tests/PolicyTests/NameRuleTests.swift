@@ -192,6 +192,18 @@ internal import Testing
     #expect(decision == (try Table.decision(cells[4])))
   }
 
+  /// Its mode makes no difference: its owner could change that.
+  @Test func ownersOfDirectoriesSeeWhatIsThere() throws {
+    for mode in ["0755", "0777", "0000"] as [Substring] {
+      let directory = try Table.object(.directory, mode: mode, acl: "none")
+      for (who, decision) in [
+        ("owner", .allow), ("member", .deny(.mode)), ("other", .deny(.mode)),
+      ] as [(Substring, Decision)] {
+        #expect(decideStandIn(in: directory, by: try Person(who).credentials) == decision, "\(who) \(mode)")
+      }
+    }
+  }
+
   // what | mode | ACL | who | answer
   static let meetingPoints = Table.rows(
     """

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
+
 /// An entry of an archive that has nothing in it which a bundle can't have.
 ///
 /// Whatever else tar can say is refused, rather than left out: who has made the archive meant something by
@@ -51,10 +53,12 @@ struct ArchiveEntry {
     for name in names {
       if name.isEmpty || name == [0x2e] || name == [0x2e, 0x2e] { throw failure(.dots) }
       if name.count > 255 { throw failure(.badName("it is longer than 255 bytes")) }
-      if name.contains(where: { $0 < 0x20 || $0 == 0x7f }) {
+      guard let text = String(validating: name, as: UTF8.self) else {
+        throw failure(.badName("it is not valid UTF-8"))
+      }
+      if text.unicodeScalars.contains(where: \.isControl) {
         throw failure(.badName("it contains a control character"))
       }
-      if String(validating: name, as: UTF8.self) == nil { throw failure(.badName("it is not valid UTF-8")) }
     }
     return names
   }

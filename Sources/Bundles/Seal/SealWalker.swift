@@ -77,6 +77,10 @@ final class SealWalker {
         continue
       }
       let path = directory.prefix + name
+      if let control = SealLayout.control(in: name) {
+        findings.append(Finding(.badName, path, detail: control))
+        continue
+      }
       if let other = spellings.updateValue(name, forKey: name.folded) {
         findings.append(Finding(.ambiguousNames, path, detail: other))
       }

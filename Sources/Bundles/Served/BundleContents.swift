@@ -69,9 +69,8 @@ package final class BundleContents: SealedContents {
   private func unexpected(
     _ path: String, _ name: UnsafeBufferPointer<UInt8>, _ type: FileMode
   ) throws(Finding) -> SealedPosition {
-    guard String(validating: name, as: UTF8.self) != nil, name.allSatisfy({ $0 >= 0x20 || $0 == 0x09 }) else {
-      throw Finding(.badName, path)
-    }
+    guard let text = String(validating: name, as: UTF8.self) else { throw Finding(.badName, path) }
+    if let control = SealLayout.control(in: text) { throw Finding(.badName, path, detail: control) }
     guard type == S_IFREG || type == S_IFDIR || type == S_IFLNK else {
       throw Finding(.specialFile, path)
     }

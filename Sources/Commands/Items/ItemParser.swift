@@ -21,7 +21,8 @@ enum ItemParser {
 
   /// Longer address books and calendars are left out.
   static let longestText = 16 << 20
-  private static let memory: UInt = 1 << 30
+  /// How much it may take beyond the program itself: a tag may say that it unpacks to any size.
+  static let memory: UInt = 256 << 20
   /// In seconds, for all files together; there is another process after that.
   private static let time: UInt = 300
 
@@ -52,11 +53,19 @@ enum ItemParser {
       var limits = rlimit(rlim_cur: value, rlim_max: value)
       _ = setrlimit(__rlimit_resource_t(resource.rawValue), &limits)
     }
-    limit(RLIMIT_AS, to: memory)
+    limit(RLIMIT_AS, to: ownSize + memory)
     limit(RLIMIT_CPU, to: time)
     limit(RLIMIT_FSIZE, to: 0)
     limit(RLIMIT_CORE, to: 0)
     limit(RLIMIT_NOFILE, to: 64)
+  }
+
+  /// The address space of this process, in bytes; where the kernel does not tell it, more than it ever has.
+  private static var ownSize: UInt {
+    let pages = FD.text(of: "/proc/self/statm", limit: 256)?.split(separator: " ").first.flatMap {
+      UInt32($0)
+    }
+    return pages.map { UInt($0) * UInt(clamping: getpagesize()) } ?? 768 << 20
   }
 
   private static func song(_ request: ParseRequest, _ file: FD) -> ParseReply {

@@ -215,6 +215,9 @@ struct MountCommand: Command {
 
   /// Nothing is turned off in silence.
   private func noteWhatNeedsRoot(_ store: Store, _ context: Context) {
+    for finding in store.doorFindings {
+      context.console.note("mount: \(finding.path) \(finding.words); \(finding.advice)")
+    }
     guard store.description.mode == .rootless else { return }
     for flag in [MountFlag.relatime, .strictatime] where options.serve.mountFlags.contains(flag) {
       context.console.note(

@@ -25,6 +25,9 @@ extension String {
 }
 
 extension Unicode.Scalar {
+  /// Whether it ends a line, or commands a terminal.
+  package var isControl: Bool { value < 0x20 || (0x7f...0x9f).contains(value) }
+
   /// Whether a terminal only shows it.
   package var isPrintable: Bool {
     switch properties.generalCategory {

@@ -30,6 +30,42 @@ extension View {
   }
 }
 
+// A directory that leads to what an app may use has other things in it, too. Its size, its times and its
+// number of links would tell of them.
+
+extension View {
+  /// Whether it is a directory of which an app sees only a part.
+  func isOnTheWay(_ node: NodeID, _ status: FileStatus) -> Bool {
+    guard gate.isApps, status.isDirectory, let position = nodes.with(node, { $0.position }) else {
+      return false
+    }
+    return scope.hidesContents(of: position)
+  }
+
+  /// Takes from a `struct statx` of such a directory what tells something.
+  func hideContents(inStatx bytes: UnsafeMutableRawPointer) {
+    for hidden in [40..<56, 64..<128] {
+      UnsafeMutableRawBufferPointer(start: bytes + hidden.lowerBound, count: hidden.count)
+        .initializeMemory(as: UInt8.self, repeating: 0)
+    }
+    bytes.storeBytes(of: FileStatus.linksUnknown, toByteOffset: 16, as: UInt32.self)
+  }
+}
+
+extension FileStatus {
+  /// As filesystems have it that don't count the directories in a directory.
+  fileprivate static let linksUnknown: UInt32 = 1
+
+  /// The same of a directory without what tells of its contents.
+  var withoutContents: FileStatus {
+    var shown = self
+    shown.st_nlink = numericCast(Self.linksUnknown)
+    (shown.st_size, shown.st_blocks) = (0, 0)
+    (shown.st_atim, shown.st_mtim, shown.st_ctim) = (timespec(), timespec(), timespec())
+    return shown
+  }
+}
+
 extension FileStatus {
   fileprivate static let linksOfEmpty: UInt32 = 2
   fileprivate static func privateMode(for mode: UInt32) -> UInt32 { mode & S_IFMT | 0o700 }

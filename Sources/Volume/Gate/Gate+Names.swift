@@ -75,6 +75,11 @@ extension Gate {
     }
   }
 
+  /// Throws unless the caller sees that a fifo or a socket is there that they may not reach.
+  func authorizeStandIn(in directory: Object, by caller: Caller) throws(Errno) {
+    try decideStandIn(in: directory, by: credentials(of: caller)).enforce(in: directory.zone)
+  }
+
   /// Throws unless the caller may reach a fifo or a socket.
   func authorizeMeetingPoint(_ object: Object, isFifo: Bool, by caller: Caller) throws(Errno) {
     try enforce(on: object, by: caller) { credentials, isMember in

@@ -26,7 +26,11 @@ extension View {
     // Read when it has been noted that the kernel will cache it.
     let validity = attributes(status, of: node, for: caller).validity
     try object.fd.extendedStatus(mask: CLX_STATX_BASIC_STATS | CLX_STATX_BTIME, into: bytes)
-    if asks(node) { hidePrivate(inStatx: bytes) }
+    if asks(node) {
+      hidePrivate(inStatx: bytes)
+    } else if isOnTheWay(node, status) {
+      hideContents(inStatx: bytes)
+    }
     volume.show(
       inStatx: bytes, object.number, in: object.zone, isOnVolume: object.isOnVolume, to: caller)
     return validity
@@ -96,6 +100,12 @@ extension View {
   }
 
   private func ownAttributes(_ status: FileStatus, of node: NodeID, withName: Bool) -> Attributes {
+    var attributes = trueAttributes(status, of: node, withName: withName)
+    if isOnTheWay(node, status) { attributes.status = attributes.status.withoutContents }
+    return attributes
+  }
+
+  private func trueAttributes(_ status: FileStatus, of node: NodeID, withName: Bool) -> Attributes {
     if asks(node) { return Attributes(status.withoutPrivate, validity: 0) }
     if isOfOrdinaryUser, status.isDevice { return Attributes(status.withoutDevice, validity: 0) }
     let validity = attributeValidity(status, of: node, withName: withName)

@@ -134,9 +134,16 @@ extension View {
     // Nobody meets anybody in the view for a backup: the kernel has pipes and sockets for each mount.
     if !isForBackup, status.type == S_IFIFO || status.type == S_IFSOCK {
       let security = volume.security(of: object.fd, ObjectNumber(status))
-      try gate.authorizeMeetingPoint(
-        Object(status, zone: zone, reach: scope.reach(of: position), security: security),
-        isFifo: status.type == S_IFIFO, by: caller)
+      do throws(Errno) {
+        try gate.authorizeMeetingPoint(
+          Object(status, zone: zone, reach: scope.reach(of: position), security: security),
+          isFifo: status.type == S_IFIFO, by: caller)
+      } catch {
+        guard isFound, error == .EACCES,
+          let standIn = standIn(for: name, in: directory, zone: zone, position: position, by: caller)
+        else { throw error }
+        return standIn
+      }
       // Who may use it can change, and it can be moved or linked to anywhere: nobody is let in by a name that
       // was remembered.
       validity = 0
@@ -160,7 +167,9 @@ extension View {
     let attributes =
       isMapped || isInMemory
       ? Attributes(
-        volume.shown(status, in: zone, isOnVolume: attached != nil || directory.isOnVolume, to: caller),
+        volume.shown(
+          isOnTheWay(node, status) ? status.withoutContents : status, in: zone,
+          isOnVolume: attached != nil || directory.isOnVolume, to: caller),
         validity: 0)
       : attributes(status, of: node, for: caller, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)

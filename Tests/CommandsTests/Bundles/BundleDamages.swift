@@ -43,6 +43,9 @@ extension BundleDamage {
 
   private static let files: [BundleDamage] = [
     .init("file added", .added, "Contents/Resources/new") { try $0.write("", to: "Contents/Resources/new") },
+    .init("name with a line end", .badName, "Contents/Resources/a?b", saying: "character U+000A") {
+      try $0.write("", to: "Contents/Resources/a\nb")
+    },
     .init("file changed", .changed, welcome) { try $0.edit(welcome) { $0 + "." } },
     .init("file empty", .changed, welcome) { try $0.write("", to: welcome) },
     .init("file becomes a link", .typeChanged, welcome) {

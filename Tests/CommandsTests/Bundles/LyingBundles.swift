@@ -121,6 +121,9 @@ extension BundleDamage {
       let raw = path.withUnsafeBufferPointer { $0.baseAddress.map { creat($0, 0o644) } ?? -1 }
       #expect(close(raw) == 0)
     },
+    .init("control character", .badName, "\(resources)/a?31mb", saying: "character U+009B") {
+      try $0.write("", to: "\(resources)/a\u{9b}31mb")
+    },
     .init("name that a terminal would obey", .badName, "\(resources)/?[31mred") {
       try $0.write("", to: "\(resources)/\u{1b}[31mred")
     },

@@ -44,6 +44,52 @@ struct ItemParserTests {
     return reply.items
   }
 
+  /// Every process that parses may take as much as is said, beyond the program itself.
+  @Test func memoryIsLimited() throws {
+    _ = try parse(.songs, MadeSong.mp3([("TIT2", "A Song")]), type: "mp3")
+    let found = ProcessTable().descendants(of: ProcessID.own).map(\.pid).compactMap { pid -> Int? in
+      let words = FD.text(of: "/proc/\(pid)/cmdline", limit: 1 << 16)?.split(separator: "\0") ?? []
+      guard words.first?.hasSuffix("/insula") == true, words.last == Substring(ItemParser.word) else {
+        return nil
+      }
+      let line = FD.text(of: "/proc/\(pid)/limits", limit: 1 << 16)?.split(separator: "\n").first {
+        $0.hasPrefix("Max address space")
+      }
+      let pages = FD.text(of: "/proc/\(pid)/statm", limit: 256)?.split(separator: " ").first
+      guard let limit = line?.split(separator: " ").dropFirst(3).first.flatMap({ Int($0) }),
+        let size = pages.flatMap({ Int($0) })
+      else { return nil }
+      return limit - size * Int(getpagesize())
+    }
+    #expect(!found.isEmpty && found.allSatisfy { $0 <= Int(ItemParser.memory) }, "\(found)")
+  }
+
+  /// A frame of a tag that unpacks to 200 megabytes: nothing is told of the song, and the next one is read.
+  @Test func bombIsLeftOut() throws {
+    let path = temporary.appending("bomb.mp3")
+    let script = """
+      import sys, zlib
+      size = int(sys.argv[2])
+      packer = zlib.compressobj(1)
+      packed = b"".join(packer.compress(bytes(1 << 20)) for _ in range(size >> 20)) + packer.flush()
+      def frame(name, content, flags):
+          return name + len(content).to_bytes(4, "big") + bytes([0, flags]) + content
+      frames = frame(b"TIT2", b"\\3A Song", 0) + frame(b"ZZZZ", size.to_bytes(4, "big") + packed, 0x80)
+      length = bytes(len(frames) >> shift & 0x7f for shift in (21, 14, 7, 0))
+      sound = (b"\\xff\\xfb\\x90\\0" + bytes(413)) * 40
+      open(sys.argv[1], "wb").write(b"ID3\\3\\0\\0" + length + frames + sound)
+      """
+    for (megabytes, isRead) in [(1, true), (200, false), (1, true)] {
+      let made = try Program.run(["/usr/bin/python3", "-c", script, path, "\(megabytes << 20)"])
+      try #require(made.status == 0, "\(made)")
+      switch try parse(.songs, path, "mp3") {
+      case .found(let reply): #expect(isRead && reply.items.count == 1, "\(megabytes)")
+      case .lost: #expect(!isRead, "\(megabytes)")
+      case .impossible(let reason): Issue.record("\(reason)")
+      }
+    }
+  }
+
   @Test func songIsTold() throws {
     let tags = [("TIT2", "A Song \u{202e}"), ("TPE1", "Somebody"), ("TALB", "Album"), ("TRCK", "3/9")]
     let found = try items(parse(.songs, MadeSong.mp3(tags), type: "mp3"))

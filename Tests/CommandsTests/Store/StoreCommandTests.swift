@@ -168,7 +168,7 @@ internal import Testing
 
   @Test(.enabled(if: Program.isRoot, "becoming an ordinary user needs root"))
   func ownHomeIsRemovedThoughItsOwnerHasTakenHisRightsAway() throws {
-    let temporary = try TemporaryDirectory(mode: 0o777)
+    let temporary = try TemporaryDirectory(mode: 0o1777)
     let store = temporary.appending("store")
     let home = "\(store)/tree/Users/nobody"
     func run(_ words: String...) throws -> Int32 {

@@ -203,6 +203,41 @@ struct RunIsolationTests {
     #expect(try !fixture.shell("/usr/bin/python3 -c '\(probe)'").output.contains("-1 1\n"))
   }
 
+  /// A directory on the way to what an app may use tells nothing of what else is in it.
+  @Test(arguments: [false, true]) func directoriesOnTheWayTellNothingOfOthers(rootless: Bool) throws {
+    let fixture = try RunFixture(rootless: rootless)
+    let name = fixture.user.name
+    let look = """
+      for d in Users Users/\(name) Users/\(name)/Library Users/\(name)/Library/Containers \
+        Users/\(name)/Documents; do
+        stat -c '%n %h %s %b %X %Y %Z %W' $POINT/$d; /usr/bin/python3 -c 'import os, sys
+      s = os.stat(sys.argv[1]); print(s.st_nlink, s.st_size, s.st_mtime_ns, s.st_ctime_ns)' $POINT/$d
+      done
+      """
+    let script = "POINT='\(fixture.mounted.point)'; cd \"$POINT\"; \(look)"
+    let made = try fixture.shell(
+      """
+      cd "$POINT/Users/\(name)"; mkdir -p Documents/Work; echo a >Documents/Work/a
+      insula grant $APP Documents/Work/a >/dev/null
+      """)
+    try #require(made.status == 0, "\(made)")
+    let before = try fixture.inside(script)
+    #expect(before.output.split(separator: "\n").count == 10, "\(before)")
+    for line in before.output.split(separator: "\n") {
+      #expect(line.hasSuffix(" 1 0 0 0 0 0 0") || line == "1 0 0 0", "\(line)")
+    }
+    let outside = try fixture.shell(
+      """
+      cd "$POINT/Users/\(name)"; mkdir Documents/Other Library/Containers.old Secret; touch Documents/file
+      stat -c '%h %s' Documents
+      """)
+    #expect(outside.status == 0 && outside.output != "1 0\n", "\(outside)")
+    #expect(try fixture.inside(script).output == before.output)
+    // What is its own it sees as it is.
+    #expect(
+      try fixture.inside("touch Documents/x; [ $(stat -c %Y Documents) -gt 1000 ]; echo $?").output == "0\n")
+  }
+
   /// Sockets without a place in the file tree belong to the network, which it may share with the host.
   @Test func socketsWithoutAPlaceAreOutOfReach() throws {
     let fixture = try RunFixture(entitlements: "<key>com.apple.security.network.client</key><true/>")
