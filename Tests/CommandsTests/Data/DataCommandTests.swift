@@ -209,7 +209,7 @@ internal import Testing
     // Several at once, of which one is missing.
     let both = try fixture.nobody(
       "deliver", "com.example.editor", letter, fixture.mounted.temporary.appending("missing"), letter)
-    #expect(both.status != 0 && both.output == "\(inbox)/Letter-3.txt\n\(inbox)/Letter-4.txt\n")
+    #expect(both.ending == .failed && both.output == "\(inbox)/Letter-3.txt\n\(inbox)/Letter-4.txt\n")
   }
 
   @Test(arguments: [false, true]) func deliveriesAreMarkedAsComingFromElsewhere(isMounted: Bool) throws {
@@ -261,7 +261,7 @@ internal import Testing
     // As root, so that what has the mode 0 is nobody else's.
     try fixture.rootShell(making, in: place)
     let result = try fixture.nobody("deliver", app, place + "/it")
-    #expect(result.status != 0 && result.errors.contains(words), "\(result.errors)")
+    #expect(result.ending == .failed && result.errors.contains(words), "\(result)")
     let inbox = fixture.mounted.backing("\(AppFixture.container)/Data/Documents/Inbox")
     #expect((try? FileManager.default.contentsOfDirectory(atPath: inbox)) ?? [] == [])
     let containers = fixture.mounted.backing("Users/nobody/Library/Containers")
@@ -281,12 +281,13 @@ internal import Testing
       in: fixture.mounted.temporary.path)
     try fixture.rootShell(
       "chmod 755 .; chown -R root E.xcappdata; chmod 700 E.xcappdata", in: fixture.mounted.temporary.path)
-    for words in [
-      ["import", package, "--replace"], ["deliver", "com.example.editor", letter],
-      ["export", "com.example.editor", closed + "/E.xcappdata"],
-    ] {
+    for (words, ending) in [
+      (["import", package, "--replace"], .notPermitted),
+      (["deliver", "com.example.editor", letter], .failed),
+      (["export", "com.example.editor", closed + "/E.xcappdata"], .notPermitted),
+    ] as [([String], Ending)] {
       let result = try fixture.mounted.run(words + ["--user", "nobody", "--store", fixture.store])
-      #expect(result.status != 0 && result.errors.contains("Permission denied"), "\(words): \(result.errors)")
+      #expect(result.ending == ending && result.errors.contains("Permission denied"), "\(words): \(result)")
     }
     // What they can read, they bring along, and it is theirs.
     try fixture.rootShell("chmod -R a+rX E.xcappdata", in: fixture.mounted.temporary.path)

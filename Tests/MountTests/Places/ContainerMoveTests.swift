@@ -39,8 +39,8 @@ struct ContainerMoveTests {
         for place in places {
           let refused = try fixture.run("\(prepare); at=\"\(place)\"; \(line)", as: person)
           #expect(
-            refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
-            "\(person), \(place): \(line): \(refused.status) \(refused.errors)")
+            refused.isRefusal && refused.errors.contains(Errno.EPERM.message),
+            "\(person), \(place): \(line): \(refused)")
         }
       }
     }
@@ -64,8 +64,8 @@ struct ContainerMoveTests {
           let clean = "rm -rf \"$at/.beside\" \"$at/.one\""
           let refused = try fixture.run("\(prepare); at=\"\(place)\"; \(clean); \(line)", as: person)
           #expect(
-            refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
-            "\(person), \(place): \(line): \(refused.status) \(refused.errors)")
+            refused.isRefusal && refused.errors.contains(Errno.EPERM.message),
+            "\(person), \(place): \(line): \(refused)")
           try fixture.perform("at=\"\(place)\"; \(clean); test ! -e \"$at/org.example.new\"", as: person)
         }
       }
@@ -150,7 +150,7 @@ struct ContainerMoveTests {
     ] {
       let refused = try fixture.run(line, as: .owner)
       #expect(
-        refused.status != 0 && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused.errors)")
+        refused.isRefusal && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused)")
     }
     #expect(try fixture.perform("ls -A $home/Library/Containers", as: .owner) == PlaceFixture.app + "\n")
   }

@@ -56,7 +56,7 @@ struct RunStartTests {
     ] {
       try fixture.install(name, executable: "\(directory)/\(name)")
       let result = try start(name, in: fixture)
-      #expect(result.status != 0 && result.errors.contains(said), "\(name): \(result)")
+      #expect(result.ending == .notFound && result.errors.contains(said), "\(name): \(result)")
     }
   }
 

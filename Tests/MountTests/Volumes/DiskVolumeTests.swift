@@ -296,12 +296,12 @@ struct DiskVolumeTests {
       ("volume add --engine kernel disk.img", "only root can have the kernel mount a disk"),
     ] {
       let result = try disks.shell(script)
-      #expect(result.status != 0 && result.errors.includes(words), "\(script): \(result)")
+      #expect(result.ending == .failed && result.errors.includes(words), "\(script): \(result)")
     }
     try disks.expect("volume list", "There are no volumes.\n")
     // Where the kernel has no such filesystem, it says so.
     let nfs = try disks.shell("volume add nfs://127.0.0.1/x", as: RunFixture.root)
-    #expect(nfs.status != 0 && !nfs.errors.isEmpty, "\(nfs)")
+    #expect(nfs.ending == .failed && !nfs.errors.isEmpty, "\(nfs)")
   }
 
   /// A disk that is taken away is gone for those who use it, and for nobody else.
