@@ -182,18 +182,4 @@ struct KeptListingTests {
     next.giveBack(to: large, by: Self.user)
     #expect(large.total(.memory) == 0)
   }
-
-  /// Whoever looks for another spelling of a name reads no more of it, too.
-  @Test(.enabled(if: MountedStore.isPossible, "needs root and /dev/fuse"), .timeLimit(.minutes(1)))
-  func searchForASpellingEnds() throws {
-    let endless = try Endless()
-    let tree = try Tree { $0.ignoresCase = true }
-    let directory = try FD.cwd.openFollowing(endless.place, O_RDONLY | O_DIRECTORY)
-    try "Name".withName { (name) throws in
-      let key = try #require(NameKey(name.buffer))
-      #expect(throws: Errno.EOVERFLOW) {
-        try tree.volume.searchedSpelling(of: key, in: directory.fd, limit: 50_000)
-      }
-    }
-  }
 }
