@@ -193,7 +193,8 @@ extension StoreError: CustomStringConvertible {
         + "remove what keeps it ('insula flags' shows and changes flags), and start the app again"
     case .containerOfOtherSpelling(let path):
       "there is a container beside \(path) whose name differs by case alone, which is the same name in this "
-        + "store; uninstall the app whose container that is, or rename it in the store while that is unmounted"
+        + "store; uninstall the app whose container that is, or rename it in the store while that is "
+        + "unmounted"
     case .tooManyGrants(let identifier):
       "\(identifier) has as many grants as an app can have; "
         + "grant a folder instead of the files in it, or revoke grants (see 'insula grants')"

@@ -90,11 +90,13 @@ struct StrangersBundleTests {
     _ = try shop.run(as: account, "install", app)
     let more = try Self.peak(of: daemon) {
       let result = try shop.run(as: account, "install", app)
-      #expect(result.status != 0 && result.errors.contains("refused"), "\(result)")
+      #expect(result.ending == .failed && result.errors.contains("refused"), "\(result)")
     }
     #expect(more < 24 << 10, "\(more) KiB")
     let verified = try Self.peakOfVerifying([app], shop)
-    #expect(verified.status != 0 && verified.kibibytes - usual < 24 << 10, "\(verified), \(usual)")
+    // Each kind of finding has a status of its own from 50 on.
+    #expect(
+      (50..<100).contains(verified.status) && verified.kibibytes - usual < 24 << 10, "\(verified), \(usual)")
   }
 
   /// 2,000 verifications of a bundle take no more memory than twenty: of one that is as it was signed, and of

@@ -21,6 +21,7 @@
 
     package static func at(_ point: Point) {
       guard let directory, rename("\(directory)/\(point)", "\(directory)/reached") == 0 else { return }
+      // A test may make that file from anywhere, and nothing else tells of it.
       for _ in 0..<3000 where access("\(directory)/go", F_OK) != 0 { usleep(10_000) }
     }
   }
