@@ -110,7 +110,8 @@ struct ContainerMoveTests {
   func theCopyCannotBeExchangedForSomethingElse(
     setting: (rootless: Bool, isMounted: Bool, point: String), kind: String
   ) throws {
-    let fixture = try PlaceFixture(rootless: setting.rootless) { ["env", "INSULA_HALT=\($0)/pause"] }
+    let fixture = try PlaceFixture(
+      rootless: setting.rootless, before: { ["env", "INSULA_HALT=\($0)/pause"] })
     try fixture.cast.workshop.write(Self.attack, to: "attack.py")
     try fixture.perform(
       "mkdir -m 777 $work/pause; echo mine >$documents/mine; "
