@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -438,7 +439,24 @@ int clx_filesystem_type(int fd, uint64_t *type) {
 }
 int clx_pipe2(int *ends, int flags) { return pipe2(ends, flags); }
 
-pid_t clx_fork(void) { return fork(); }
+// /proc/self is what it was when it was opened: in a child it would be the parent's.
+static _Atomic int own_links = -2;
+
+int clx_own_links(void) {
+  int known = own_links;
+  if (known != -2) return known;
+  int opened = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (atomic_compare_exchange_strong(&own_links, &known, opened)) return opened;
+  if (opened >= 0) close(opened);
+  return known;
+}
+void clx_forget_own_links(void) { own_links = -2; }
+
+pid_t clx_fork(void) {
+  pid_t child = fork();
+  if (child == 0) clx_forget_own_links();
+  return child;
+}
 
 // glibc keeps the number of the main thread where the kernel was told to clear it. The child's has to be
 // there too, or raise(3) and locks of the C library would take the child for its parent.
@@ -448,10 +466,12 @@ pid_t clx_fork_sharing_descriptors(void) {
   // Not clone3(2), whose arguments lie in memory: service managers forbid what their filters can't look into.
   unsigned long flags = CLONE_FILES | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
 #ifdef __x86_64__
-  return (pid_t)syscall(SYS_clone, flags, NULL, NULL, number, 0);
+  pid_t child = (pid_t)syscall(SYS_clone, flags, NULL, NULL, number, 0);
 #else
-  return (pid_t)syscall(SYS_clone, flags, NULL, NULL, 0, number);
+  pid_t child = (pid_t)syscall(SYS_clone, flags, NULL, NULL, 0, number);
 #endif
+  if (child == 0) clx_forget_own_links();
+  return child;
 }
 extern char __executable_start, etext;
 void clx_unmap_code(void) {

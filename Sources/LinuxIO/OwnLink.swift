@@ -17,7 +17,7 @@ extension FD {
   func withOwnLink<Result: ~Copyable>(
     _ body: (_ links: Int32, _ link: UnsafePointer<CChar>) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    let links = ownLinks
+    let links = clx_own_links()
     guard links >= 0 else { return try withOwnPath { (path) throws(Errno) in try body(AT_FDCWD, path) } }
     var text = LinkText()
     text.append(UInt32(raw.magnitude))
@@ -53,10 +53,6 @@ extension FD {
     return UnsafeBufferPointer(start: path, count: count).map { UInt8(bitPattern: $0) }
   }
 }
-
-/// The directory of this process's own links, open for as long as the process lives; -1 where it can't be
-/// opened.
-private let ownLinks: Int32 = clx_open("/proc/self/fd", CLX_O_PATH | O_DIRECTORY | O_CLOEXEC, 0)
 
 /// A short text on the stack, ending in a zero.
 private struct LinkText {

@@ -90,13 +90,13 @@ struct StrangersBundleTests {
     _ = try shop.run(as: account, "install", app)
     let more = try Self.peak(of: daemon) {
       let result = try shop.run(as: account, "install", app)
-      #expect(result.ending == .failed && result.errors.contains("refused"), "\(result)")
+      #expect((1..<128).contains(result.status) && result.errors.contains("refused"), "\(result)")
     }
     #expect(more < 24 << 10, "\(more) KiB")
     let verified = try Self.peakOfVerifying([app], shop)
-    // Each kind of finding has a status of its own from 50 on.
+    // Each kind of finding has a status of its own; no signal has ended it.
     #expect(
-      (50..<100).contains(verified.status) && verified.kibibytes - usual < 24 << 10, "\(verified), \(usual)")
+      (1..<128).contains(verified.status) && verified.kibibytes - usual < 24 << 10, "\(verified), \(usual)")
   }
 
   /// 2,000 verifications of a bundle take no more memory than twenty: of one that is as it was signed, and of

@@ -305,6 +305,11 @@ pid_t clx_fork(void);
 /// fork(2), but both processes have one table of descriptors: what either opens or closes, the other has, and
 /// lacks, too. The process has one thread.
 pid_t clx_fork_sharing_descriptors(void);
+/// The directory of this process's own links (/proc/self/fd), open as long as it lives; -1 where it can't be
+/// opened.
+int clx_own_links(void);
+/// To be called where that descriptor may have been closed.
+void clx_forget_own_links(void);
 /// Has the CPU fetch what will be read or written soon.
 static inline void clx_prefetch(const void *_Nonnull address) { __builtin_prefetch(address, 1); }
 /// Lets go of the program's code, which comes back page by page where it is run.
