@@ -4,6 +4,8 @@
 internal import Policy
 
 /// Where an app is installed, and for whom.
+///
+/// Two are the same if their paths are the same bytes.
 package enum AppDomain: Hashable, Sendable {
   /// In `/Applications`, for all users of the machine.
   case everyone
@@ -13,6 +15,12 @@ package enum AppDomain: Hashable, Sendable {
   case network
   /// In the `Applications` of the home of that name.
   case user(String)
+
+  package static func == (one: AppDomain, other: AppDomain) -> Bool {
+    one.path.hasSameBytes(as: other.path)
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(Array(path.utf8)) }
 
   /// The path of the directory that the bundles are in, below the root of the tree.
   package var path: String {

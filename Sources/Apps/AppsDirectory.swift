@@ -26,7 +26,7 @@ struct AppsDirectory: ~Copyable {
     _ name: String, among apps: [InstalledApp], besides known: String? = nil, in tree: String
   ) throws(AppFailure) {
     let place = BundlePlace(parent: path, name: name)
-    if let app = apps.first(where: { $0.path == place.path }) {
+    if let app = apps.first(where: { $0.path.hasSameBytes(as: place.path) }) {
       throw .otherApp(path: "/\(place.path)", identifier: app.identifier.text)
     }
     let entries: [(name: [UInt8], type: UInt8)]

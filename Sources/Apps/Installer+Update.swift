@@ -117,7 +117,7 @@ extension Installer {
     let known = apps.first { $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user }
     guard let known else {
       let path = BundlePlace(parent: directory.path, name: name).path
-      if let other = apps.first(where: { $0.path == path }) {
+      if let other = apps.first(where: { $0.path.hasSameBytes(as: path) }) {
         throw .otherIdentifier(installed: other.identifier.text, new: contents.identifier.text)
       }
       throw .notInstalled(identifier: contents.identifier.text, domain: "/\(directory.path)")

@@ -83,6 +83,9 @@ package struct AppRequestHandler: Sendable {
       case .restoreRemoved(let number): return .removed(try restoreRemoved(number, by: caller))
       case .deleteRemoved(let number, let user):
         return .removed(try deleteRemoved(number, of: user, by: caller, isCancelled: wait.isCancelled))
+      case .forget(let user, let home):
+        try forget(user, home: home, by: caller)
+        return .done
       case .purge(let request): return .purged(try purge(request, by: caller, isCancelled: wait.isCancelled))
       }
     }

@@ -131,11 +131,20 @@ final class AppService: Sendable {
         }
       }
       let registry: Registry
-      do throws(StoreError) { registry = try openRegistry() } catch { return .failure(ControlFailure(error)) }
+      do throws(StoreError) {
+        // Without a registry nobody has decided anything.
+        if case .forget = request, try knownRegistry() == nil { return .done }
+        registry = try openRegistry()
+      } catch {
+        return .failure(ControlFailure(error))
+      }
       let handler = handler(registry, tree)
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
       guard let bundle = call.descriptor else {
         let reply = handler.reply(to: request, on: nil, by: caller, wait)
+        if case .forget(let user, _) = request, reply == .done {
+          trust.withLock { $0 }?.consents.forget(user)
+        }
         if case .purged(let report) = reply { noteUsage(report) }
         return reply
       }

@@ -36,7 +36,7 @@ extension Server {
   ) {
     do {
       guard let registry = try registry(false) else { return }
-      for bundle in try registry.bundles() where Homes.name(in: bundle.path) == home {
+      for bundle in try registry.bundles() where Homes.name(in: bundle.path)?.hasSameBytes(as: home) == true {
         do throws(Errno) { try volume.noteBundle(at: bundle.path, seals: bundle.seals) } catch {
           DaemonLog.write("/\(bundle.path): the app is not where it was installed (\(error.message))")
         }

@@ -57,6 +57,49 @@ struct HomeRemovalTests {
     #expect(access(shop.mounted.backing("Users/\(name)"), F_OK) == -1)
   }
 
+  /// Names that differ in the spelling of a letter alone are those of two accounts, with a home each.
+  @Test(arguments: [false, true]) func lookAlikesStayWhole(removesFirst: Bool) throws {
+    let shop = try AppShop()
+    let app = try shop.make("Notes", version: "1.0")
+    try shop.succeed("unmount")
+    // In a namespace of its own, where the machine has two more accounts.
+    let script = #"""
+      set -e; insula=$1; store=$2; app=$3; directory=$4
+      one=$(printf 'e\314\201va'); two=$(printf '\303\251va')
+      # Not over the file: another test that adds an account replaces it, and that ends such a mount.
+      etc=$directory/etc; mkdir "$etc"
+      for name in passwd group nsswitch.conf ld.so.cache; do
+        [ ! -e "/etc/$name" ] || cp "/etc/$name" "$etc"
+      done
+      echo "$one:x:2000000021:2000000021::/nonexistent:/bin/sh" >>"$etc/passwd"
+      echo "$two:x:2000000022:2000000022::/nonexistent:/bin/sh" >>"$etc/passwd"
+      mount --bind "$etc" /etc
+      sql() { sqlite3 "$store/state/insula.db" "$1"; }
+      for name in "$one" "$two"; do
+        "$insula" user add "$name" --store "$store" >/dev/null
+        "$insula" install "$app" --user "$name" --store "$store" >/dev/null
+      done
+      for user in 2000000021 2000000022; do
+        sql "INSERT INTO consents VALUES ('org.example.notes', $user, 'photos', 'ABCDE12345', NULL, 1, 1)"
+      done
+      [ -z "$5" ] || { other=$one; one=$two; two=$other; }
+      "$insula" user remove "$two" --delete-home --store "$store" >/dev/null
+      [ -d "$store/tree/Users/$one/Applications/Notes.app" ] || exit 98
+      [ ! -e "$store/tree/Users/$two" ] || exit 99
+      sql 'SELECT user FROM apps; SELECT user FROM consents'
+      "$insula" check "$store" >&2
+      "$insula" user remove "$one" --delete-home --store "$store" >/dev/null
+      sql 'SELECT user FROM apps; SELECT user FROM consents'
+      """#
+    let words = ["timeout", "120", "unshare", "-m", "sh", "-c", script, "sh", Program.insula]
+    let result = try Program.run(
+      words + [
+        shop.mounted.store, app, shop.mounted.temporary.appending("."), removesFirst ? "first" : "",
+      ])
+    let left = removesFirst ? 2_000_000_022 : 2_000_000_021
+    #expect(result.status == 0 && result.output == "\(left)\n\(left)\n", "\(result)")
+  }
+
   @Test(arguments: [true, false]) func homeGoesWithTheAppsInIt(isMounted: Bool) throws {
     let shop = try AppShop()
     let account = try TemporaryAccount()

@@ -39,7 +39,7 @@ struct NotedContainer: ~Copyable {
     } catch {
       throw .store(error)
     }
-    guard let record = noted.first(where: { $0.path == path }) else {
+    guard let record = noted.first(where: { $0.path.hasSameBytes(as: path) }) else {
       throw .notInstalled(identifier: identifier.text, domain: "this home")
     }
     self.record = record

@@ -52,7 +52,8 @@ struct DaemonAccess: StoreAccess {
       return status?.isDirectory == true && status?.st_uid == user && !entry.name.starts(with: ".".utf8)
     }.map { String(decoding: $0.name, as: UTF8.self) }.filter { $0 != BackupSet.shared }
     let account = Account.numbered(user)?.name
-    guard let home = homes.first(where: { $0 == account }) ?? homes.inOrder(by: <).first else {
+    let own = account.flatMap { account in homes.first { $0.hasSameBytes(as: account) } }
+    guard let home = own ?? homes.inOrder(by: <).first else {
       let path = "\(users)/\(account ?? "of uid \(user)")"
       do throws(Errno) { _ = try directory.fd.status(of: account ?? "") } catch .ENOMEDIUM {
         throw StoreError.homeIsAway(path: path)
@@ -166,6 +167,10 @@ struct DaemonAccess: StoreAccess {
     try change(.deleteRemoved(number, of: user)) { $0.removed }
   }
 
+  func forget(_ user: UInt32, home: String?) throws {
+    try change(.forget(user, home: home)) { $0 == .done ? () : nil }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try change(.updateSystem(named: name), tree) { $0.system }
   }
@@ -196,7 +201,11 @@ struct DaemonAccess: StoreAccess {
   // MARK: Consent
 
   func consents(_ request: ConsentRequest) throws -> [ConsentStatus] {
-    if case .list = request { return try ask(.consent(request)) { $0.consents } }
+    if case .list(let app, let user, _) = request {
+      return try ConsentRequest.all { after in
+        try ask(.consent(.list(app: app, user: user, after: after))) { $0.consents }
+      }
+    }
     let reply: ControlReply
     do throws(Errno) {
       reply = try client.ask(.consent(request), with: nil)

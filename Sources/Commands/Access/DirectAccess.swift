@@ -139,6 +139,14 @@ struct DirectAccess: StoreAccess {
     }
   }
 
+  func forget(_ user: UInt32, home: String?) throws {
+    // Without a registry nobody has decided anything.
+    guard try Registry.existing(of: store) != nil else { return }
+    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+      try handler.forget(user, home: home, by: .ourselves)
+    }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try changing { (handler, wait) throws(ControlFailure) in
       try handler.updateSystem(tree, named: name, by: .ourselves, wait)

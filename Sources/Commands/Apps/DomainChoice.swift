@@ -126,7 +126,7 @@ extension AppDomain {
   /// What is said where nobody has said for whom.
   func words(_ context: Context) -> String {
     guard case .user(let name) = self else { return "for everyone" }
-    let isOwn = Account.numbered(context.uid)?.name == name
+    let isOwn = Account.numbered(context.uid)?.name.hasSameBytes(as: name) == true
     return isOwn ? "for yourself" : "for \(name.sanitized)"
   }
 }

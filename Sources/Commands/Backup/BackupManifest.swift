@@ -22,8 +22,8 @@ struct BackupManifest: Codable, Equatable {
   /// Databases of apps that ran, each as of one moment, at their paths in the tree.
   static let databasesName = "databases"
   private static let formatNow = 1
-  /// No manifest is longer.
-  static let mostBytes = 16 << 20
+  /// No manifest is longer: a longer one could not be read when the backup is restored.
+  static let mostBytes = JSONText.sizeLimit
   /// How much of it the entitlements of one home's apps may be, or of everyone's: an app can have any number.
   private static let mostEntitlements = 256 << 10
 
@@ -44,7 +44,13 @@ struct BackupManifest: Codable, Equatable {
     /// Where that was, if not among the apps of all or of a user.
     let place: String?
     /// As they were signed.
-    let entitlements: String?
+    var entitlements: String?
+  }
+
+  /// A home, and the number that its owner had when the backup was made.
+  struct Home: Codable, Equatable {
+    let name: String
+    let user: UInt32
   }
 
   private let format: Int
@@ -54,9 +60,12 @@ struct BackupManifest: Codable, Equatable {
   let made: Int64
   /// Where the store was.
   let store: String
-  let apps: [App]
-  let grants: [GrantedPlace]
-  let consents: [ConsentStatus]
+  var apps: [App]
+  /// Of all users: only ``rights(ofHome:)`` says which are somebody's.
+  var grants: [GrantedPlace]
+  var consents: [ConsentStatus]
+  /// Nil in backups of earlier versions.
+  var homes: [Home]?
 
   /// Of what is backed up now: all apps of a user, or of everyone.
   init(_ access: any StoreAccess, store: String, user: UInt32?, only chosen: [AppIdentifier]) throws {
@@ -79,19 +88,20 @@ struct BackupManifest: Codable, Equatable {
         place: AppDomain.places.first { $0.domain == AppDomain(of: app) }?.name,
         entitlements: entitlements)
     }
+    homes = try Self.homes(access, of: user)
     grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
     consents = try access.consents(.list(app: nil, user: user)).filter { isChosen($0.identifier) }
   }
 
   private static let longestName = 255
 
-  /// Throws unless a backup with it can be restored.
+  /// Throws unless a backup with it can be restored; what one user has does not come to that.
   func requireReadable() throws {
     guard encoded.count <= Self.mostBytes else {
       throw CommandFailure(
         .failed,
-        "what is to be known of \(apps.count) apps and \(grants.count) grants does not fit into one backup; "
-          + "back up some of the apps or of the users at a time ('insula backup now ID', '--user NAME')")
+        "the list of \(homes?.count ?? 0) homes does not fit into one backup; "
+          + "back up one user at a time ('insula backup now --user NAME')")
     }
   }
 

@@ -59,7 +59,9 @@ struct BackupNowCommand: Command {
     let mountPoint = daemon.mountPoint
     try restic.repository.requireOutside(of: [mountPoint, context.absolute(daemon.store)])
     try restic.repository.requireThere()
-    let manifest = try BackupManifest(access, store: daemon.store, user: user, only: apps)
+    var known = try BackupManifest(access, store: daemon.store, user: user, only: apps)
+    for omission in known.reduceToRoom() { context.console.note(omission.words) }
+    let manifest = known
     try manifest.requireReadable()
     let databases = try RunningDatabases(access, user: user, only: apps)
     let tags = SnapshotTag.all(apps, access.orOneself(user)).joined(separator: ",")

@@ -107,7 +107,10 @@ struct BackupRestoreCommand: Command {
     _ = try access.runner()
     let own = try access.home(of: context.uid).splitAtName.name
     let homes = backup.homes
-    guard let name = homes.contains(own) ? own : homes.count == 1 && isOfAnybody ? homes.first : nil else {
+    guard
+      let name = homes.contains(where: { $0.hasSameBytes(as: own) })
+        ? own : homes.count == 1 && isOfAnybody ? homes.first : nil
+    else {
       throw CommandFailure(
         .failed, "the backup has no home called \(own.sanitized)",
         lines: homes.map { "  it has that of \($0.sanitized)" })

@@ -45,7 +45,7 @@ final class ItemReader {
       }
       guard let cursor = Cursor(cursor),
         let listing = listings.first(where: { $0.number == cursor.listing }), listing.kind == kind,
-        listing.home == task.home
+        listing.home.hasSameBytes(as: task.home)
       else { return .outdated }
       return page(of: listing, cursor, task.query, home.fd)
     } catch {

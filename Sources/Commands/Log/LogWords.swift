@@ -69,7 +69,9 @@ struct LogWords {
     case .gaveUp: "removed the mount\(detail)"
     case .consentAllowed: "allowed\(app)\(detail)"
     case .consentDenied: "denied\(app)\(detail)"
-    case .consentReset: "forgot what was decided about\(app)\(detail)"
+    case .consentReset:
+      entry.app == nil
+        ? "forgot what a user had decided\(detail)" : "forgot what was decided about\(app)\(detail)"
     case .volumeAdded: "added the volume\(place)\(detail)"
     case .volumeEjected: "ejected the volume\(place)\(detail)"
     case .volumeLocked: "locked the volume\(place)\(detail)"

@@ -47,7 +47,7 @@ struct PanelTree {
       else { return nil }
       return name
     }
-    return homes.first { $0 == account } ?? homes.min()
+    return account.flatMap { account in homes.first { $0.hasSameBytes(as: account) } } ?? homes.min()
   }
 
   /// Where something is that a person typed: from the home, from the tree's root, or from the machine's.

@@ -86,7 +86,7 @@ struct RunningDaemon {
 
   /// The volume of that name.
   mutating func volume(named name: String) throws -> VolumeDescription {
-    guard let volume = try volumes(.list).first(where: { $0.name == name }) else {
+    guard let volume = try volumes(.list).first(where: { $0.name.hasSameBytes(as: name) }) else {
       throw CommandFailure(.failed, "there is no volume \(name.sanitized); see 'insula volume list'")
     }
     return volume

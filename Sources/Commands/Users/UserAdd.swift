@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import LinuxIO
 internal import Policy
 internal import Store
 
@@ -61,11 +62,20 @@ struct UserAddCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     if isAdopting { return try adopt(context) }
     if let source { return try addElsewhere(source, context) }
+    try HomesAccess.open(store, writing: false, context) { try $0.requireFree(name) }
+    try forgetFormer(context)
     try HomesAccess.open(store, writing: true, context) { homes in
       try homes.add(name)
     }
     context.console.say("Created the home of \(name).")
     return .ok
+  }
+
+  /// Forgets what somebody has decided who had the account's number before, and whose home went by another
+  /// way than 'insula user remove', or not to the end of that.
+  private func forgetFormer(_ context: Context) throws {
+    guard let account = Account.named(name), context.isRoot || account.uid == context.uid else { return }
+    try AppsAccess.find(store, writing: true, context).forget(account.uid, home: nil)
   }
 
   private func addElsewhere(_ source: String, _ context: Context) throws -> ExitCode {
@@ -82,9 +92,18 @@ struct UserAddCommand: Command {
   private func adopt(_ context: Context) throws -> ExitCode {
     let store = try Store(opening: context.store(store), .exclusive)
     let homes = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
+    if let account = Account.named(name) { try forget(account.uid, store) }
     let adoption = try homes.adopt(name, in: store)
+    // Root's decisions are not those of whoever had a home that was root's.
+    if adoption.previous != 0 { try forget(adoption.previous, store) }
     for line in adoption.lines(context.names) { context.console.say(line) }
     context.console.say("\(name) has the home \(store.path)/tree/Users/\(name) now.")
     return .ok
+  }
+
+  /// What someone without a home has decided must not count for the next holder of the number.
+  private func forget(_ user: UInt32, _ store: Store) throws {
+    guard let registry = try Registry.existing(of: store) else { return }
+    _ = try store.forget(user, in: registry)
   }
 }

@@ -41,7 +41,7 @@ struct UserRemoveCommand: Command {
           + "if you want that: 'insula user remove \(name) --delete-home'")
     }
     let (home, path) = try HomesAccess.open(store, writing: false, context) { homes in
-      (try homes.list().first { $0.name == name }, "\(homes.path)/\(name)")
+      (try homes.list().first { $0.name.hasSameBytes(as: name) }, "\(homes.path)/\(name)")
     }
     try refuseMounts(in: path)
     if let home { try deleteRemoved(of: home.uid, context) }
@@ -50,7 +50,7 @@ struct UserRemoveCommand: Command {
       if let home { try deleteRemoved(of: home.uid, context) }
       try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
     }
-    if let home { try takeBackGrants(of: home.uid, context) }
+    if let home { try forget(home.uid, context) }
     context.console.say("Removed the home of \(name).")
     return .ok
   }
@@ -76,7 +76,7 @@ struct UserRemoveCommand: Command {
   /// Whether it was on a volume, with which it and its apps go.
   private func removeElsewhere(_ context: Context) throws -> Bool {
     guard var daemon = try? RunningDaemon(store, context),
-      let home = try daemon.volumes(.list).first(where: { $0.treePath == "Users/\(name)" })
+      let home = try daemon.volumes(.list).first(where: { $0.treePath.hasSameBytes(as: "Users/\(name)") })
     else { return false }
     _ = try daemon.volumes(.eject(name: home.treePath, force: false, deletesHome: true))
     if let network = try? JoinedNetwork(of: store, context), home.path == network.homes {
@@ -92,17 +92,22 @@ struct UserRemoveCommand: Command {
     _ = try access.deleteRemoved(nil, of: user)
   }
 
-  /// What someone without a home has granted, no app could use.
-  private func takeBackGrants(of user: UInt32, _ context: Context) throws {
-    let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
-    guard try !access.grants(nil, of: user).isEmpty else { return }
-    try access.perform(.revoke(nil, path: nil, user: user))
+  /// What someone without a home has decided must not count for the next holder of the number.
+  private func forget(_ user: UInt32, _ context: Context) throws {
+    do {
+      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forget(user, home: name)
+    } catch {
+      throw CommandFailure(
+        .failed,
+        "the home of \(name) is removed, but what its owner has allowed apps could not be forgotten: "
+          + "\(CommandFailure(error).message); the next 'insula user add' for that user ID does it")
+    }
   }
 
   /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.
   private func removeApps(_ context: Context) throws {
     let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
-    for app in try access.apps(for: nil) where app.home == name {
+    for app in try access.apps(for: nil) where app.home?.hasSameBytes(as: name) == true {
       guard let identifier = AppIdentifier(app.identifier) else { continue }
       _ = try access.uninstall(identifier, of: .user(name), keepingData: false)
     }

@@ -36,7 +36,7 @@ struct AppCalls: Sendable {
         guard grants.version(app.identifier, of: running.user) != version else { return nil }
         return .grants(grants.own(app.identifier, of: running.user, after: 0))
       }
-    case .consent(.list(let identifier, let user)):
+    case .consent(.list(let identifier, let user, _)):
       let named = identifier.flatMap { AppIdentifier($0) }
       // A text that is no identifier names another app, too.
       guard (identifier == nil) == (named == nil), isOwn(named, user, running) else { return Self.others }

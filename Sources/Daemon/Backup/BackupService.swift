@@ -81,29 +81,37 @@ final class BackupService: Sendable {
 }
 
 extension Registry {
-  /// Of apps, with those of their groups and what they keep in iCloud.
+  /// Of apps, with those of their groups and what they keep in iCloud, of one user or of all.
+  ///
+  /// Which groups those are says the app that each user has: others may have another one of that identifier.
   fileprivate func pathsOfContainers(
     of identifiers: [AppIdentifier], user: UInt32?
   ) throws(StoreError) -> [String] {
-    let installed = try apps()
+    let all = Dictionary(grouping: try containers(user: user, isMarkedForRemoval: false), by: \.user)
     var paths: [String] = []
     for identifier in identifiers {
-      let app = installed.first { $0.identifier.isSame(as: identifier) }
       var found: [String] = []
-      for kind in ContainerKind.allCases {
-        let wanted: [AppIdentifier] =
-          switch kind {
-          case .data: [identifier]
-          case .group: app?.groups ?? []
-          case .cloud: app?.clouds ?? []
-          }
-        found += try containers(kind: kind, user: user, isMarkedForRemoval: false).filter { record in
-          wanted.contains { $0.isSame(as: record.identifier) }
+      for owner in all.keys.inOrder(by: <) {
+        let app = try app(identifier, for: owner)
+        found += (all[owner] ?? []).filter { record in
+          let wanted: [AppIdentifier] =
+            switch record.kind {
+            case .data: [identifier]
+            case .group: app?.groups ?? []
+            case .cloud: app?.clouds ?? []
+            }
+          return wanted.contains { $0.isSame(as: record.identifier) }
         }.map(\.path)
       }
-      if found.isEmpty, app == nil { throw StoreError.noApp(identifier: identifier.text) }
-      paths += found.filter { !paths.contains($0) }
+      if found.isEmpty, try !isInstalled(identifier, for: user) {
+        throw StoreError.noApp(identifier: identifier.text)
+      }
+      paths += found.filter { path in !paths.contains { $0.hasSameBytes(as: path) } }
     }
     return paths
+  }
+
+  private func isInstalled(_ identifier: AppIdentifier, for user: UInt32?) throws(StoreError) -> Bool {
+    try apps(for: user).contains { $0.identifier.isSame(as: identifier) }
   }
 }

@@ -91,11 +91,11 @@ final class ConsentAnswers: Sendable {
     return record?.team == app.signer ? record : nil
   }
 
-  /// All that was decided by a user, or by all.
-  func all(of user: UInt32?) -> [ConsentRecord] {
-    state.withLock { Array($0.records.values) }.filter { user == nil || $0.user == user }.inOrder {
-      ($0.identifier.text, $0.user, $0.service.rawValue) < ($1.identifier.text, $1.user, $1.service.rawValue)
-    }
+  /// All that was decided by a user, or by all, from a position on.
+  func all(of user: UInt32?, after: ConsentPosition? = nil) -> [ConsentRecord] {
+    state.withLock { Array($0.records.values) }.filter { record in
+      (user == nil || record.user == user) && after.map { $0 < ConsentPosition(record) } ?? true
+    }.inOrder { ConsentPosition($0) < ConsentPosition($1) }
   }
 
   /// Notes a decision, or with nil that there is none any more.
@@ -133,6 +133,9 @@ final class ConsentAnswers: Sendable {
       try registry.removeConsent(app.identifier, of: key.user, key.service)
     }
   }
+
+  /// Gives up noting what a user had decided.
+  func dropOwed(of user: UInt32) { state.withLock { $0.owed = $0.owed.filter { $0.key.user != user } } }
 
   /// Notes what could not be noted before; what can't be now is tried again the next time.
   func noteOwed() {

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import Policy
+internal import Store
 
 // What is said about consent on the control socket: by the commands of users, by the agents that ask a
 // person, and by apps through their own sockets.
@@ -10,10 +11,50 @@ package import Policy
 ///
 /// Where it is for a user, root may leave open which; for everyone else it is themselves.
 package enum ConsentRequest: Codable, Equatable, Sendable {
-  /// What was decided, of an app or of all.
-  case list(app: String?, user: UInt32?)
+  /// What was decided, of an app or of all; of all in parts: what comes after that.
+  case list(app: String?, user: UInt32?, after: ConsentPosition? = nil)
   /// Decide for an app: of one service, or of all; without a decision, all is as before the first prompt.
   case decide(app: String, service: PrivacyService?, as: ConsentDecision?, user: UInt32?)
+}
+
+extension ConsentRequest {
+  /// How many decisions one answer has; fewer are the last ones.
+  package static let mostInAnswer = 1000
+
+  /// Collects what comes in parts.
+  ///
+  /// A daemon of an earlier version has one part alone, and sends it again.
+  package static func all(
+    _ part: (_ after: ConsentPosition?) throws -> [ConsentStatus]
+  ) rethrows -> [ConsentStatus] {
+    var all: [ConsentStatus] = []
+    while true {
+      let last = all.last.map(ConsentPosition.init)
+      let more = try part(last)
+      guard let first = more.first, last.map({ $0 < ConsentPosition(first) }) ?? true else { return all }
+      all += more
+      if more.count < mostInAnswer { return all }
+    }
+  }
+}
+
+/// Where a decision stands among all.
+package struct ConsentPosition: Codable, Equatable, Comparable, Sendable {
+  let identifier: String
+  let user: UInt32
+  let service: String
+
+  package init(_ status: ConsentStatus) {
+    (identifier, user, service) = (status.identifier, status.user, status.service.rawValue)
+  }
+
+  init(_ record: ConsentRecord) {
+    (identifier, user, service) = (record.identifier.text, record.user, record.service.rawValue)
+  }
+
+  package static func < (one: ConsentPosition, other: ConsentPosition) -> Bool {
+    (one.identifier, one.user, one.service) < (other.identifier, other.user, other.service)
+  }
 }
 
 package enum ConsentDecision: String, Codable, Sendable {

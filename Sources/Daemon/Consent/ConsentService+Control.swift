@@ -11,9 +11,11 @@ internal import Store
 extension ConsentService {
   func answer(_ request: ConsentRequest, _ call: ControlCall) -> ControlAnswer {
     switch request {
-    case .list(let identifier, let user):
+    case .list(let identifier, let user, let after):
       return .job(.queries) { _ in
-        ControlReply { () throws(ControlFailure) in .consents(try self.list(identifier, user, call.caller)) }
+        ControlReply { () throws(ControlFailure) in
+          .consents(try self.list(identifier, user, after, call.caller))
+        }
       }
     case .decide(let identifier, let service, let decision, let user):
       return .job(.decisions) { _ in
@@ -26,7 +28,7 @@ extension ConsentService {
 
   /// Of an app whatever there is to decide, and else what was decided.
   private func list(
-    _ identifier: String?, _ asked: UInt32?, _ caller: ControlCaller
+    _ identifier: String?, _ asked: UInt32?, _ after: ConsentPosition?, _ caller: ControlCaller
   ) throws(ControlFailure) -> [ConsentStatus] {
     if let identifier {
       let user = try self.user(asked, caller)
@@ -34,16 +36,19 @@ extension ConsentService {
       return PrivacyService.allCases.map { answers.status(app, user, $0) }
     }
     guard caller.isPrivileged || asked == nil || asked == caller.uid else { throw Self.othersConsents }
-    let user = caller.isPrivileged ? asked : caller.uid
-    return answers.all(of: user).prefix(Self.mostInAnswer).compactMap { record in
+    return page(of: caller.isPrivileged ? asked : caller.uid, after: after)
+  }
+
+  /// As much as one answer has of what counts, of a user or of all.
+  func page(of user: UInt32?, after: ConsentPosition?) -> [ConsentStatus] {
+    let statuses = answers.all(of: user, after: after).lazy.compactMap { [self] record -> ConsentStatus? in
       guard let app = try? installed(record.identifier.text, record.user), app.signer == record.team else {
         return nil
       }
       return answers.status(app, record.user, record.service)
     }
+    return Array(statuses.prefix(ConsentRequest.mostInAnswer))
   }
-
-  private static let mostInAnswer = 1000
 
   private func decide(
     _ decision: ConsentDecision?, _ identifier: String, _ service: PrivacyService?, for asked: UInt32?,

@@ -152,6 +152,18 @@ package final class ConsentService: ConsentKeeper {
     }
   }
 
+  /// The registry has forgotten what a user without a home had decided: nothing of it counts any more, also
+  /// for apps that run still.
+  func forget(_ user: UInt32) {
+    turn.withLock { _ in
+      answers.dropOwed(of: user)
+      answers.load()
+    }
+    let running = views.all(user: user, ended: true)
+    apply(running.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
+    for body in settled.withLock({ $0 }) { body() }
+  }
+
   /// Notes what could not be noted before; the last chance.
   func finish() { if !isReadOnly { turn.withLock { _ in answers.noteOwed() } } }
 

@@ -27,6 +27,16 @@ final class ContainerLeases: Sendable {
   struct Key: Hashable {
     let home: String
     let container: String
+
+    /// Byte by byte: two homes may have names that look alike.
+    static func == (one: Key, other: Key) -> Bool {
+      one.home.hasSameBytes(as: other.home) && one.container.hasSameBytes(as: other.container)
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(Array(home.utf8))
+      hasher.combine(Array(container.utf8))
+    }
   }
   private enum Entry {
     /// It is being taken or given back.
@@ -39,7 +49,7 @@ final class ContainerLeases: Sendable {
   private let volume: Volume
   private let entries = Condition<[Key: Entry]>([:])
   /// A home's are renewed together.
-  private let renewals = Mutex<[String: LeaseRenewal]>([:])
+  private let renewals = Mutex<[[UInt8]: LeaseRenewal]>([:])
   /// The name of the lease on the deletion of a home; no container has it.
   private static let deletion = "deletion"
   /// So many can be renewed in time, one after the other, also by a slow server.
@@ -67,7 +77,7 @@ final class ContainerLeases: Sendable {
   ) throws(StoreError) -> ContainerHold? {
     guard let target = target(of: home) else { return nil }
     let used = entries.withLock { entries in
-      entries.count { if case .held = $0.value { $0.key.home == home } else { false } }
+      entries.count { if case .held = $0.value { $0.key.home.hasSameBytes(as: home) } else { false } }
     }
     guard used + containers.count <= Self.mostOfHome || way == .again else {
       throw .failed(
@@ -176,8 +186,9 @@ final class ContainerLeases: Sendable {
   private func keep(_ lease: StoreLease, of key: Key) throws(StoreError) {
     do throws(Errno) {
       try renewals.withLock { (renewals) throws(Errno) in
-        if renewals[key.home]?.add(lease) == true { return }
-        renewals[key.home] = try LeaseRenewal(lease) { DaemonLog.write("the home \(key.home): \($0)") }
+        let home = Array(key.home.utf8)
+        if renewals[home]?.add(lease) == true { return }
+        renewals[home] = try LeaseRenewal(lease) { DaemonLog.write("the home \(key.home): \($0)") }
       }
     } catch {
       lease.release()

@@ -28,7 +28,9 @@ extension Server {
       process.pid != pid && process.paths.contains { lies($0, on: attached) }
     }
     let home = attached.home.map { _ in String(decoding: attached.record.name, as: UTF8.self) }
-    let apps = views.all().filter { $0.view.opens(on: attached) > 0 || $0.launch.home == home }
+    let apps = views.all().filter { app in
+      app.view.opens(on: attached) > 0 || home?.hasSameBytes(as: app.launch.home) == true
+    }
     let own = found.map(\.description) + apps.map { "\($0.launch.app.identifier), pid \($0.pid)" }
     let isAskersAlone = processes.contains { process in
       process.pid == pid && process.paths.contains { lies($0, on: attached) }

@@ -17,7 +17,7 @@ extension Store {
     let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
     let noted = try registry.containers(
       kind: kind, identifier: identifier, user: user, isMarkedForRemoval: false)
-    guard let record = noted.first(where: { $0.path == path }), record.team == app.signer,
+    guard let record = noted.first(where: { $0.path.hasSameBytes(as: path) }), record.team == app.signer,
       record.identity != nil, record.keeper == nil
     else { return nil }
     guard let container = try? tree.openDirectory(at: path) else { return nil }

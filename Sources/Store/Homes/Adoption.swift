@@ -96,8 +96,8 @@ extension Homes {
   ) throws(StoreError) -> Set<String> {
     guard owner != account.uid, let registry = try Registry.existing(of: store) else { return [] }
     let prefix = "Users/\(name)/"
-    let inHome = try registry.apps().map(\.path).filter { $0.hasPrefix(prefix) }
-    return Set(inHome.map { String($0.dropFirst(prefix.count)) })
+    let inHome = try registry.apps().map(\.path).filter { $0.utf8.starts(with: prefix.utf8) }
+    return Set(inHome.map { String(decoding: $0.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) })
   }
 }
 

@@ -3,6 +3,7 @@
 
 @testable internal import Commands
 @testable internal import Daemon
+internal import Foundation
 internal import LinuxIO
 internal import Policy
 internal import TestSupport
@@ -46,6 +47,24 @@ internal import Testing
       daemon.asked == [
         .consent(.list(app: nil, user: 501)), .consent(.list(app: FakeDaemon.identifier, user: 501)),
       ])
+  }
+
+  /// As of many users, of which a reply has no room for all.
+  @Test func allPartsAreListed() throws {
+    let all = (0..<2300 as Range<UInt32>).map { number in
+      ConsentStatus(identifier: FakeDaemon.identifier, user: 1000 + number, service: .photos, state: .denied)
+    }
+    let daemon = try FakeDaemon { call in
+      guard case .consent(.list(nil, _, let after)) = call.request else { return nil }
+      let rest = all.drop { status in after.map { ConsentPosition(status) <= $0 } ?? false }
+      return .reply(.consents(Array(rest.prefix(1000))))
+    }
+    let listed = daemon.run(shell, "consent", "list", "--json")
+    #expect(listed.output.components(separatedBy: "\"user\" : ").count == 2301, "\(listed.errors)")
+    // One of an earlier version has always the same for us.
+    let old = try FakeDaemon { _ in .reply(.consents(Array(all.prefix(1000)))) }
+    let first = old.run(shell, "consent", "list", "--json")
+    #expect(first.output.components(separatedBy: "\"user\" : ").count == 1001, "\(first.errors)")
   }
 
   @Test(

@@ -121,6 +121,30 @@ struct ConsentServiceTests {
     #expect(view.scope.hasPrivatePlaces)
   }
 
+  /// However many have decided, root sees all of it, in parts.
+  @Test func allDecisionsAreToldInParts() throws {
+    let others: [UInt32] = Array(10_000..<11_100)
+    for user in others {
+      try #require(
+        try consents.answers.put(.allow, launch.app, user, user % 2 == 0 ? .photos : .contacts) == nil)
+    }
+    var parts: [Int] = []
+    let all = ConsentRequest.all { after in
+      let part = consents.page(of: nil, after: after)
+      parts.append(part.count)
+      return part
+    }
+    #expect(parts == [1000, 100])
+    #expect(all.map(\.user) == others)
+    let one = ConsentRequest.all { consents.page(of: 10_007, after: $0) }
+    #expect(one.map(\.service) == [.contacts] && one.map(\.user) == [10_007])
+    // Those of another team's app take nobody's place.
+    var app = launch.app
+    app.team = "TEAM2"
+    for user in others.prefix(200) { _ = try consents.answers.put(.deny, app, user, .reminders) }
+    #expect(ConsentRequest.all { consents.page(of: nil, after: $0) }.count == others.count)
+  }
+
   /// An answer to a question about one team's app says nothing about another team's in its place.
   @Test func stateIsOfOneTeamsApp() throws {
     try decide(.allow, [.photos])

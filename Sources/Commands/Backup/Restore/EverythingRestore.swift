@@ -42,9 +42,10 @@ struct EverythingRestore {
     let name = home.splitAtName.name
     return try snapshot.bringBack(parts: ["Users/\(name)"]) { place, path in
       // Throws for what is no backup, before anything is anybody's.
-      _ = try RestoredBackup(path, context)
+      let backup = try RestoredBackup(path, context)
       let end: Subprocess.End
       do {
+        try Self.reduce(backup, toHome: name)
         try Self.hand(path, in: place, to: account)
         let words = ["insula"] + words(place.path).inserting(["--user", account.name])
         // In a session of its own: what is theirs can't type into our terminal.
@@ -74,6 +75,25 @@ struct EverythingRestore {
   /// A copy of a stream: who has a terminal open for reading gets what is typed there for others.
   private static func onlyForWriting(_ stream: FD) throws(Errno) -> OwnedFD {
     isatty(stream.raw) == 1 ? try stream.reopened(O_WRONLY | O_NOCTTY) : try stream.duplicated()
+  }
+
+  /// Takes out what is not for the owner of a home: what other users have allowed, and their apps.
+  static func reduce(_ backup: RestoredBackup, toHome name: String) throws(Errno) {
+    let owner = (try? backup.tree.fd.status(at: "Users/\(name)"))?.st_uid
+    let manifest = backup.manifest.reduced(toHome: name, ownedBy: owner)
+    let top = backup.directory.fd
+    try top.remove(BackupManifest.name, directory: false)
+    let file = try top.open(BackupManifest.name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+    try file.fd.writeAll(manifest.encoded)
+    let bundles: OwnedFD
+    do throws(Errno) { bundles = try top.openDirectory(BackupManifest.bundlesName) } catch {
+      if error == .ENOENT { return }
+      throw error
+    }
+    let own = Set(manifest.apps.map { Array("\($0.seal).app".utf8) })
+    for entry in try bundles.fd.entries() where !own.contains(entry.name) {
+      try bundles.fd.removeTree(entry.name)
+    }
   }
 
   private static func hand(_ path: String, in place: UnpackingPlace, to account: Account) throws(Errno) {

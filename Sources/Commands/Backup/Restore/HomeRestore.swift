@@ -108,7 +108,7 @@ struct HomeRestore {
   // MARK: What is wanted
 
   private func wantedApps() throws -> [BackupManifest.App] {
-    let all = backup.manifest.apps.filter { $0.home == nil || $0.home == name }
+    let all = backup.manifest.apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
     if choice.apps.isEmpty { return all }
     return try choice.apps.map { wanted in
       let identifier = try wanted.identifier(among: all.map { ($0.identifier, $0.name) })
@@ -226,10 +226,13 @@ struct HomeRestore {
   private func restoreRights(of apps: [BackupManifest.App]) -> [String] {
     var failed: [String] = []
     func isPresent(_ identifier: String) -> Bool { apps.contains { $0.identifier == identifier } }
-    for grant in backup.manifest.grants where isPresent(grant.identifier) {
+    guard let rights = backup.manifest.rights(ofHome: name, isOnlyHome: backup.homes.count == 1) else {
+      return ["grants and consents: the backup does not say which of them are those of \(name.sanitized)"]
+    }
+    for grant in rights.grants where isPresent(grant.identifier) {
       if let why = give(grant) { failed.append(why) }
     }
-    for consent in backup.manifest.consents where isPresent(consent.identifier) {
+    for consent in rights.consents where isPresent(consent.identifier) {
       let decision: ConsentDecision? =
         switch consent.state {
         case .authorized: .allow
@@ -255,7 +258,8 @@ struct HomeRestore {
       _ = try? access.perform(.revoke(identifier, path: grant.path, user: uid))
     }
     return grants.filter { grant in
-      !grant.isMissing && !now.contains { $0.identifier == grant.identifier && $0.path == grant.path }
+      !grant.isMissing
+        && !now.contains { $0.identifier == grant.identifier && $0.path.hasSameBytes(as: grant.path) }
     }.compactMap(give)
   }
 

@@ -26,7 +26,7 @@ struct SnapshotRestore {
       let user = SnapshotTag.user(snapshot.tags ?? [])
       switch self {
       case .everybody: return user == nil
-      case .user(let name): return user == nil || user == name
+      case .user(let name): return user?.hasSameBytes(as: name) ?? true
       }
     }
   }
@@ -101,7 +101,8 @@ struct SnapshotRestore {
       }
     }
     guard outcome.isDone else { throw restic.failure("list the backup", outcome) }
-    return Array(Set(names)).inOrder(by: <)
+    // Two accounts may have names that differ in the spelling of a letter alone.
+    return Set(names.map { Array($0.utf8) }).map { String(decoding: $0, as: UTF8.self) }.inOrder(by: <)
   }
 
   /// Brings back the manifest, the apps and a part of the tree, and lends the directory that they are in.

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Daemon
+internal import Glibc
+internal import LinuxIO
+internal import Policy
+
+// Whose is what in a manifest. That of root's backup is about everybody, and numbers of users say something
+// only together with the homes: on another machine, somebody else may have the number.
+
+extension BackupManifest {
+  /// The homes that are there: of one user, or of all.
+  static func homes(_ access: any StoreAccess, of user: UInt32?) throws -> [Home] {
+    if let user {
+      guard let home = try? access.home(of: user) else { return [] }
+      return [Home(name: home.splitAtName.name, user: user)]
+    }
+    let path = "\(access.root)/Users"
+    do throws(Errno) {
+      let users = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
+      return try users.fd.entries().compactMap { entry in
+        // One that is away is in no backup.
+        guard let name = String(validating: entry.name, as: UTF8.self), !name.hasPrefix("."),
+          name != BackupSet.shared, let status = try? users.fd.status(of: entry.name), status.isDirectory
+        else { return nil }
+        return Home(name: name, user: status.st_uid)
+      }
+    } catch {
+      throw CommandFailure(error, "can't list the homes in \(path.sanitized): \(error.message)")
+    }
+  }
+
+  /// What the owner of a home had allowed; nil if the manifest does not say whose is what.
+  ///
+  /// `isOnlyHome` says whether there is no other home in the backup.
+  func rights(
+    ofHome name: String, isOnlyHome: Bool
+  ) -> (grants: [GrantedPlace], consents: [ConsentStatus])? {
+    guard let owner = owner(ofHome: name, isOnlyHome: isOnlyHome) else {
+      return grants.isEmpty && consents.isEmpty ? ([], []) : nil
+    }
+    return (grants.filter { $0.user == owner }, consents.filter { $0.user == owner })
+  }
+
+  private func owner(ofHome name: String, isOnlyHome: Bool) -> UInt32? {
+    if let homes { return homes.first { $0.name.hasSameBytes(as: name) }?.user }
+    let users = Set(grants.map(\.user) + consents.map(\.user))
+    return isOnlyHome && users.count == 1 ? users.first : nil
+  }
+
+  /// As much of it as the owner of a home may know.
+  ///
+  /// `found` is the number of the home's owner in the backup itself, which counts where an earlier version
+  /// has noted none.
+  func reduced(toHome name: String, ownedBy found: UInt32?) -> BackupManifest {
+    let owner = homes == nil ? found : owner(ofHome: name, isOnlyHome: false)
+    var own = self
+    own.apps = apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
+    own.grants = grants.filter { $0.user == owner }
+    own.consents = consents.filter { $0.user == owner }
+    own.homes = owner.map { [Home(name: name, user: $0)] } ?? []
+    return own
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Commands
+internal import Daemon
+internal import Foundation
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// Whose is what in the manifest of root's backup.
+@Suite struct BackupManifestTests {
+  private let temporary: TemporaryDirectory
+
+  init() throws { temporary = try TemporaryDirectory() }
+
+  /// Of anna, 501, and ben, 502; each has an app of the same identifier, and both have everyone's.
+  private static func manifest(homes: String?) -> String {
+    func app(_ identifier: String, _ home: String?, seal: String) -> String {
+      let place = home.map { #","home":"\#($0)""# } ?? ""
+      return #"{"identifier":"\#(identifier)","name":"N","version":"1","team":"T","seal":"\#(seal)","#
+        + #""bundle":"N.app"\#(place)}"#
+    }
+    func grant(_ user: Int) -> String {
+      #"{"identifier":"org.example.all","user":\#(user),"path":"Users/Shared/\#(user)","#
+        + #""access":"read-write","isDirectory":true,"isMissing":false,"granted":1}"#
+    }
+    func consent(_ user: Int, _ state: String) -> String {
+      #"{"identifier":"org.example.all","user":\#(user),"service":"photos","state":"\#(state)"}"#
+    }
+    let apps = [
+      app("org.example.all", nil, seal: "aa"), app("org.example.own", "anna", seal: "bb"),
+      app("org.example.own", "ben", seal: "cc"),
+    ]
+    return #"{"format":1,"insula":"1","made":1,"store":"/s","apps":[\#(apps.joined(separator: ","))],"#
+      + #""grants":[\#(grant(501)),\#(grant(502))],"#
+      + #""consents":[\#(consent(501, "denied")),\#(consent(502, "authorized"))]"#
+      + (homes.map { #","homes":[\#($0)]"# } ?? "") + "}"
+  }
+
+  private static let homes = #"{"name":"anna","user":501},{"name":"ben","user":502}"#
+
+  private func read(homes: String?) throws -> BackupManifest {
+    try BackupManifest(reading: Array(Self.manifest(homes: homes).utf8))
+  }
+
+  @Test func rightsAreThoseOfTheHomesOwner() throws {
+    let manifest = try read(homes: Self.homes)
+    for (name, user) in [("anna", 501), ("ben", 502)] as [(String, UInt32)] {
+      let rights = try #require(manifest.rights(ofHome: name, isOnlyHome: false))
+      #expect(rights.grants.map(\.user) == [user] && rights.consents.map(\.user) == [user])
+    }
+    // Whoever is not in it had nothing, even if nobody else's home was brought back.
+    #expect(manifest.rights(ofHome: "eve", isOnlyHome: true) == nil)
+    // Numbers alone say nothing: here somebody else may have them.
+    #expect(try read(homes: nil).rights(ofHome: "anna", isOnlyHome: true) == nil)
+  }
+
+  @Test(arguments: [true, false]) func nobodyIsToldWhatOthersHad(saysHomes: Bool) throws {
+    let manifest = try read(homes: saysHomes ? Self.homes : nil)
+    for (name, user, seal) in [("anna", 501, "bb"), ("ben", 502, "cc")] as [(String, UInt32, String)] {
+      let own = manifest.reduced(toHome: name, ownedBy: user)
+      #expect(own.apps.map(\.seal) == ["aa", seal])
+      #expect(own.grants.map(\.user) == [user] && own.consents.map(\.user) == [user])
+      #expect(own.homes == [BackupManifest.Home(name: name, user: user)])
+      // It is read by the next process, which finds the same.
+      let read = try BackupManifest(reading: own.encoded)
+      #expect(read == own && read.rights(ofHome: name, isOnlyHome: true)?.grants.count == 1)
+    }
+    let nobodys = manifest.reduced(toHome: "eve", ownedBy: nil)
+    #expect(nobodys.grants.isEmpty && nobodys.consents.isEmpty && nobodys.homes == [])
+  }
+
+  /// Whoever has very much, by names that take six times as much as text, takes it from themselves alone.
+  @Test func eachUserHasAShareOfTheRoom() throws {
+    var manifest = try read(homes: Self.homes)
+    let (hers, his) = (manifest.grants[0], manifest.grants[1])
+    var long = his
+    long.path = "Users/ben/" + String(repeating: "\u{1}", count: 3500)
+    manifest.grants = [hers] + Array(repeating: long, count: 800) + [hers, his]
+    var app = manifest.apps[1]
+    app.entitlements = String(repeating: "\u{1}", count: 200_000)
+    manifest.apps[1] = app
+    #expect(manifest.encoded.count > BackupManifest.mostBytes)
+    let before = manifest
+    let omissions = manifest.reduceToRoom()
+    #expect(manifest.encoded.count <= BackupManifest.mostBytes)
+    #expect(manifest.encoded.count > BackupManifest.mostBytes * 9 / 10)
+    #expect(try BackupManifest(reading: manifest.encoded) == manifest)
+    #expect(manifest.apps == before.apps && manifest.consents == before.consents)
+    #expect(manifest.grants.filter { $0.user == 501 } == [hers, hers])
+    let left = manifest.grants.count { $0.user == 502 }
+    #expect(left > 50 && left < 800)
+    #expect(omissions == [BackupManifest.Omission(holder: .user(502), grants: 801 - left)])
+    #expect(omissions.first?.words.contains("lacks \(801 - left) grants") == true)
+    // What fits stays as it is.
+    let fits = manifest
+    #expect(manifest.reduceToRoom().isEmpty && manifest == fits)
+  }
+
+  /// In the directory that a user gets from root.
+  @Test func othersAppsAreTakenOut() throws {
+    let path = try temporary.makeDirectory("backup")
+    for name in [
+      "tree", "tree/Users", "tree/Users/anna", "apps", "apps/aa.app", "apps/bb.app", "apps/cc.app",
+    ] {
+      try temporary.makeDirectory("backup/\(name)")
+    }
+    try temporary.write("x", to: "backup/apps/cc.app/secret")
+    try temporary.write(Self.manifest(homes: Self.homes), to: "backup/manifest.json")
+    let context = Context(
+      environment: [:], uid: ProcessID.user, home: path, currentDirectory: path,
+      console: Console(output: { _ in }, errors: { _ in }, isTerminal: false))
+    let backup = try RestoredBackup(path, context)
+    try EverythingRestore.reduce(backup, toHome: "anna")
+    #expect(try temporary.names(in: "backup/apps").sorted() == ["aa.app", "bb.app"])
+    let text = try #require(temporary.text(of: "backup/manifest.json"))
+    #expect(text.contains("anna") && !text.contains("ben") && !text.contains("502"), "\(text)")
+  }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+// What a hostile user may try with a backup of everybody's that root makes and restores:
+//
+// - be given what others have granted or allowed: `rightsComeBackToWhoeverHadThem`
+// - have what others have left out, by an app of the same identifier: `groupsAreThoseOfEachUsersApp`
+// - keep root from backing up, or from restoring, with very many or very long grants:
+//   `grantsOfOneUserKeepNobodyFromABackup`
+
+/// Backups of several users.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct BackupOfSeveralTests {
+  private let fixture: BackupFixture
+  private let other: TemporaryAccount
+
+  init() throws {
+    fixture = try BackupFixture()
+    other = try TemporaryAccount()
+    try fixture.run.succeed("user", "add", other.account.name, "--store", fixture.run.mounted.store)
+  }
+
+  private var users: [Account] { [fixture.run.user, other.account] }
+
+  @Test func rightsComeBackToWhoeverHadThem() throws {
+    let (one, two) = (fixture.run.user, other.account)
+    _ = try fixture.succeed(
+      """
+      cd "$POINT/Users/\(one.name)/Documents"; mkdir One; "$INSULA" grant $APP One --store "$POINT"
+      mkdir "$POINT/Users/Shared/common"; chmod 777 "$POINT/Users/Shared/common"
+      "$INSULA" grant $APP "$POINT/Users/Shared/common" --read-write --store "$POINT"
+      "$INSULA" consent allow $APP contacts --store "$POINT"
+      """)
+    _ = try fixture.succeed(
+      """
+      cd "$POINT/Users/\(two.name)/Documents"; mkdir Two; "$INSULA" grant $APP Two --store "$POINT"
+      "$INSULA" consent deny $APP contacts --store "$POINT"
+      "$INSULA" consent allow $APP photos --store "$POINT"
+      """, as: two)
+    let show = "\"$INSULA\" grants --store \"$POINT\"; \"$INSULA\" consent list --store \"$POINT\""
+    let before = try users.map { try fixture.succeed(show, as: $0) }
+    try #require(before[0].contains("common") && before[1].contains("Two"), "\(before)")
+    _ = try fixture.succeed("init; backup now --store \"$POINT\"", as: RunFixture.root)
+    // Everything, and one user alone.
+    for more in ["", "--user \(two.name)"] {
+      for user in users {
+        _ = try fixture.shell(
+          "cd \"$POINT\"; \"$INSULA\" revoke $APP --all --store .; \"$INSULA\" consent reset $APP --store .",
+          as: user)
+      }
+      let restored = try fixture.shell(
+        "backup restore --to \"$POINT\" --replace --rights \(more)", as: RunFixture.root)
+      #expect(restored.status == 0, "\(restored.output)\(restored.errors)")
+      let now = try users.map { try fixture.succeed(show, as: $0) }
+      #expect(Self.facts(now[1]) == Self.facts(before[1]), "\(now[1])")
+      #expect(Self.facts(now[0]) == (more.isEmpty ? Self.facts(before[0]) : []), "\(now[0])")
+    }
+  }
+
+  /// What a group of apps has belongs to the backup of an app, whatever app others have of that identifier.
+  @Test func groupsAreThoseOfEachUsersApp() throws {
+    let group = "group.org.example.shared"
+    let rights = "<key>com.apple.security.application-groups</key><array><string>\(group)</string></array>"
+    try fixture.run.install("Grouped", entitlements: rights)
+    let app = "org.example.grouped"
+    for user in users {
+      _ = try fixture.succeed(
+        "\"$INSULA\" path \(app) home --store \"$POINT\"; "
+          + "touch \"$(\"$INSULA\" path \(app) group:\(group) --store \"$POINT\")/in-$(id -un)\"", as: user)
+    }
+    // Each of them may have the smaller number.
+    for user in users {
+      try makeOwn("Grouped", for: user)
+      let found = try users.map { user in
+        try fixture.succeed(
+          "\"$INSULA\" backup run \(app) --store \"$POINT\" -- find \"$POINT\" -name 'in-*'", as: user)
+      }
+      let everybodys = try fixture.succeed(
+        "\"$INSULA\" backup run \(app) --store \"$POINT\" -- find \"$POINT\" -name 'in-*'",
+        as: RunFixture.root)
+      for (other, text) in zip(users, found) {
+        let isOwn = other.uid == user.uid
+        // Who has an app of their own has that one backed up, and it is in no group.
+        #expect(text.contains("in-\(other.name)") == !isOwn, "\(user.name): \(found)")
+        #expect(everybodys.contains("in-\(other.name)") == !isOwn, "\(everybodys)")
+      }
+      try fixture.run.succeed(
+        "uninstall", app, "--user", user.name, "--keep-data", "--store", fixture.run.mounted.store)
+    }
+  }
+
+  /// Grants whose paths take very much room as text.
+  @Test func grantsOfOneUserKeepNobodyFromABackup() throws {
+    let (one, two) = (fixture.run.user, other.account)
+    _ = try fixture.succeed(
+      """
+      cd "$POINT/Users/\(one.name)/Documents"; mkdir -p $(seq -s / 14); d=$(seq -s / 14)
+      (cd $d; mkdir $(seq 101 360); "$INSULA" grant $APP * --read-only --store "$POINT")
+      python3 - <<'END'
+      import os
+      names = [str(n) for n in range(1, 15)]
+      while names:
+          above = "/".join(names[:-1]) or "."
+          os.rename(above + "/" + names[-1], above + "/" + chr(1) * 250)
+          names.pop()
+      END
+      """)
+    _ = try fixture.succeed(
+      """
+      cd "$POINT/Users/\(two.name)/Documents"; mkdir Two; echo letter >letter
+      "$INSULA" grant $APP Two --read-only --store "$POINT"
+      """, as: two)
+    let made = try fixture.shell("init && backup now --store \"$POINT\"", as: RunFixture.root)
+    #expect(made.status == 0 && made.output.contains("Backup "), "\(made.output)\(made.errors)")
+    #expect(
+      made.errors.contains("all that \(one.name) has") && !made.errors.contains(two.name), "\(made.errors)")
+    _ = try fixture.succeed(
+      "\"$INSULA\" revoke $APP --all --store \"$POINT\"; rm \"$POINT/Users/\(two.name)/Documents/letter\"",
+      as: two)
+    let restored = try fixture.shell(
+      "backup restore --to \"$POINT\" --replace --rights --user \(two.name)", as: RunFixture.root)
+    #expect(restored.status == 0, "\(restored.output)\(restored.errors)")
+    let now = try fixture.succeed(
+      "\"$INSULA\" grants --store \"$POINT\"; cat \"$POINT/Users/\(two.name)/Documents/letter\"", as: two)
+    #expect(now.contains("Documents/Two") && now.hasSuffix("letter\n"), "\(now)")
+  }
+
+  /// Installs an app of a user's own that is in no group.
+  private func makeOwn(_ name: String, for user: Account) throws {
+    let directory = "store/own-\(user.name)"
+    try fixture.run.mounted.temporary.makeDirectory(directory, mode: 0o755)
+    let path = fixture.run.mounted.temporary.appending(directory)
+    try fixture.run.succeed("new-app", name, path)
+    try fixture.run.succeed("sign", "\(path)/\(name).app", "--identity", "tester")
+    try fixture.run.succeed(
+      "install", "\(path)/\(name).app", "--user", user.name, "--store", fixture.run.mounted.store)
+  }
+
+  /// Without the times.
+  private static func facts(_ text: String) -> [String] {
+    text.split(separator: "\n").filter { $0.contains("org.example") }.map { line in
+      line.split(separator: " ").filter { !$0.contains(":") }.joined(separator: " ")
+    }.sorted()
+  }
+}

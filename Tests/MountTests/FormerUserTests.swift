@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// The number of an account that is gone is given to somebody else: what its former holder has decided must
+/// not be in effect for them.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct FormerUserTests {
+  private static let app = "org.example.notes"
+
+  private let shop: AppShop
+  private let anna: TemporaryAccount
+  private let ben: TemporaryAccount
+
+  init() throws {
+    shop = try AppShop()
+    (anna, ben) = (try TemporaryAccount(), try TemporaryAccount())
+    try shop.succeed("install", try shop.make("Notes", version: "1.0"))
+    let common = shop.mounted.path("Users/Shared/common")
+    try #require(try Program.run(["install", "-d", "-m", "777", common]).status == 0)
+    for account in [anna, ben] {
+      try shop.succeed("user", "add", account.account.name)
+      for words in [
+        ["consent", "allow", Self.app, "contacts"], ["handlers", ".txt", "--set", Self.app],
+        ["grant", Self.app, shop.mounted.path("Users/Shared/common"), "--read-only"],
+        ["path", Self.app, "home"],
+      ] {
+        let result = try shop.run(as: account, words)
+        try #require(result.status == 0, "\(words): \(result.errors)")
+      }
+    }
+  }
+
+  /// Sends a line to the daemon, as a program of somebody's own would; root's if nobody is given.
+  private func ask(_ line: String, as account: TemporaryAccount?) throws -> String {
+    let script = """
+      import socket, sys
+      s = socket.socket(socket.AF_UNIX)
+      s.connect(sys.argv[1])
+      s.sendall(sys.argv[2].encode() + b"\\n")
+      print(s.makefile().readline())
+      """
+    let become = account.map {
+      ["setpriv", "--reuid=\($0.account.uid)", "--regid=\($0.account.gid)", "--clear-groups"]
+    }
+    let words = ["timeout", "60", "python3", "-c", script, try shop.mounted.socket(), line]
+    let result = try Program.run((become ?? []) + words)
+    return result.output + result.errors
+  }
+
+  /// How many rows the registry has of a user: consents, chosen apps, grants and containers.
+  private func rows(_ uid: UInt32) throws -> [Int] {
+    let counts = ["consents", "openers", "grants", "containers"].map { table in
+      "SELECT count(*) FROM \(table) WHERE user = \(uid);"
+    }
+    return try sql(counts.joined()).split(separator: "\n").compactMap { Int($0) }
+  }
+
+  private func sql(_ text: String) throws -> String {
+    let result = try Program.run(["sqlite3", shop.mounted.store + "/state/insula.db", text])
+    try #require(result.status == 0, "\(result.errors)")
+    return result.output
+  }
+
+  private func state(of account: TemporaryAccount) throws -> String {
+    let result = try shop.run(as: account, "consent", "list", Self.app, "contacts")
+    try #require(result.status == 0, "\(result.errors)")
+    return try shop.run(as: account, "grants").output + result.output
+  }
+
+  @Test(arguments: [true, false]) func nothingIsLeftToTheNextHolder(isMounted: Bool) throws {
+    let before = try state(of: ben)
+    let (hers, his) = (try rows(anna.account.uid), try rows(ben.account.uid))
+    try #require(hers == [1, 1, 1, 1] && his == hers)
+    if !isMounted { try shop.succeed("unmount") }
+    try shop.succeed("user", "remove", anna.account.name, "--delete-home")
+    #expect(try rows(anna.account.uid) == [0, 0, 0, 0] && rows(ben.account.uid) == his)
+    try shop.succeed("user", "add", anna.account.name)
+    if !isMounted { try shop.mounted.mount() }
+    let now = try state(of: anna)
+    #expect(!now.contains("authorized") && !now.contains("common"), "\(now)")
+    #expect(try state(of: ben) == before)
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// By root's own hand, or in a removal that was interrupted.
+  @Test func homesThatWentOtherwiseLeaveNothingToTheNextHolder() throws {
+    try shop.succeed("unmount")
+    for account in [anna, ben] {
+      let home = shop.mounted.backing("Users/\(account.account.name)")
+      try #require(try Program.run(["rm", "-r", home]).status == 0)
+    }
+    try shop.succeed("user", "add", anna.account.name)
+    #expect(try rows(anna.account.uid).prefix(3) == [0, 0, 0])
+    #expect(try rows(ben.account.uid).prefix(3) == [1, 1, 1])
+    try shop.mounted.mount()
+    try shop.succeed("user", "add", ben.account.name)
+    #expect(try rows(ben.account.uid).prefix(3) == [0, 0, 0])
+    for account in [anna, ben] { #expect(try !state(of: account).contains("authorized")) }
+  }
+
+  /// Who has another home keeps what they have decided.
+  @Test func decisionsStayWhileThereIsAHome() throws {
+    let her = anna.account.name
+    try shop.succeed("unmount")
+    let users = shop.mounted.backing("Users")
+    try #require(try Program.run(["cp", "-a", "\(users)/\(her)", "\(users)/other"]).status == 0)
+    try shop.mounted.mount()
+    try shop.succeed("user", "remove", her, "--delete-home")
+    #expect(try rows(anna.account.uid).prefix(3) == [1, 1, 1])
+    try shop.succeed("user", "remove", "other", "--delete-home")
+    #expect(try rows(anna.account.uid).prefix(3) == [0, 0, 0])
+    #expect(try rows(ben.account.uid) == [1, 1, 1, 1])
+    // Nobody but root has somebody else's forgotten, and not even root while there is a home.
+    let line =
+      #"{"verb":"order","order":{"action":"forget","user":\#(ben.account.uid),"#
+      + #""allowsDowngrade":false,"keepsData":false}}"#
+    #expect(try ask(line, as: anna).contains("only root may do this"))
+    #expect(try ask(line, as: nil).contains("\"ok\":true"))
+    #expect(try rows(ben.account.uid) == [1, 1, 1, 1])
+  }
+
+  /// A home is given to another account: its former owner's number may be anybody's from then on.
+  @Test func adoptionForgetsTheFormerOwner() throws {
+    try shop.succeed("unmount")
+    let former: UInt32 = 2_000_000_011
+    let home = shop.mounted.backing("Users/\(anna.account.name)")
+    try #require(try Program.run(["chown", "-R", "\(former):\(former)", home]).status == 0)
+    _ = try sql(
+      ["consents", "openers", "grants", "containers"].map { table in
+        "UPDATE \(table) SET user = \(former) WHERE user = \(anna.account.uid);"
+      }.joined())
+    try #require(try rows(former) == [1, 1, 1, 1])
+    try shop.succeed("user", "add", anna.account.name, "--adopt")
+    #expect(try rows(former) == [0, 0, 0, 0])
+    #expect(try rows(anna.account.uid) == [0, 0, 0, 1] && rows(ben.account.uid) == [1, 1, 1, 1])
+  }
+}
