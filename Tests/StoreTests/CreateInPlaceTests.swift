@@ -5,7 +5,6 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 @testable internal import Store
-internal import Synchronization
 internal import TestSupport
 internal import Testing
 
@@ -117,47 +116,5 @@ internal import Testing
     try Store.create(at: path, TestStore.description)
     let found = try Program.run(["getfacl", "-Rns", path])
     #expect(found.status == 0 && !found.output.contains("user:\(Self.stranger)"), "\(found.output)")
-  }
-
-  /// What a user does while root takes their empty directory over is done before, and refused, or fails.
-  @Test(.enabled(if: Program.isRoot, "others' directories need root"))
-  func nothingGetsInMeanwhile() throws {
-    let rounds = 60
-    var made = 0
-    for _ in 0..<rounds {
-      let race = try TemporaryDirectory()
-      let path = try race.makeDirectory("store")
-      guard chown(path, Self.stranger, Self.stranger) == 0 else { throw Errno.last }
-      let directory = try TemporaryDirectory.open(path)
-      let isReady = Mutex(false)
-      let isOver = Mutex(false)
-      let raw = directory.fd.raw
-      let thread = try JoinableThread(name: "stranger") {
-        guard clx_thread_setresuid(Self.stranger) == 0 else { return }
-        isReady.withLock { $0 = true }
-        while !isOver.withLock({ $0 }) {
-          if mkdirat(raw, "keys", 0o777) == 0 { _ = mkdirat(raw, "keys/trust", 0o777) }
-          _ = unlinkat(raw, "keys/trust", AT_REMOVEDIR)
-          _ = unlinkat(raw, "keys", AT_REMOVEDIR)
-        }
-      }
-      #expect(eventually { isReady.withLock { $0 } })
-      var failure: StoreError?
-      do throws(StoreError) { try Store.create(at: path, TestStore.description) } catch { failure = error }
-      isOver.withLock { $0 = true }
-      thread.join()
-      guard failure == nil else {
-        #expect(failure == .notEmpty(path: path))
-        var status = stat()
-        #expect(stat(path, &status) == 0 && status.st_uid == Self.stranger && status.st_mode & 0o777 == 0o755)
-        continue
-      }
-      made += 1
-      let found = try Program.run(["find", path, "-user", "\(Self.stranger)"]).output
-      #expect(found.isEmpty, "\(found)")
-      #expect(try race.names(in: "store/keys").isEmpty)
-    }
-    // Both must happen, or nothing was tried.
-    #expect(made > 0)
   }
 }
