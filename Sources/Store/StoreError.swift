@@ -42,6 +42,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case libraryMissing(reason: String)
   case registryBusy(path: String)
   case registryDamaged(path: String, what: String)
+  /// Somebody else can change what lies at `path`: its owner, or with none others than its owner.
+  case registryOfOthers(path: String, owner: UInt32?)
   case registryNewer(path: String, found: Int, known: Int)
   case registryFailed(doing: String, path: String, message: String)
   case appExists(identifier: String, path: String)
@@ -158,6 +160,9 @@ extension StoreError: CustomStringConvertible {
     case .registryDamaged(let path, let what):
       "the list of apps \(path) is damaged: \(what); restore this file from a backup; "
         + "the apps and their containers are not affected"
+    case .registryOfOthers(let path, let owner):
+      "the list of apps is not used, because \(Self.who(owner)) can change \(path); if you trust what is in "
+        + "it, correct that with \(Self.correction(of: path, owner))"
     case .registryNewer(let path, let found, let known):
       "the list of apps \(path) has version \(found), but this insula knows versions only up to \(known); "
         + "use the newer insula that made it"
@@ -209,6 +214,23 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
+  private static func who(_ owner: UInt32?) -> String {
+    owner.map { Account.numbered($0)?.name ?? "uid \($0)" } ?? "others"
+  }
+
+  private static func correction(of path: String, _ owner: UInt32?) -> String {
+    owner == nil ? "'chmod go-w \(path)'" : "'chown \(ProcessID.user) \(path)'"
+  }
+
+  /// What `insula check` says of a registry that others can change.
+  var findingOfOthers: (path: String, problem: String, advice: String)? {
+    guard case .registryOfOthers(let path, let owner) = self else { return nil }
+    return (
+      path, "can be changed by \(Self.who(owner)), so it is not used",
+      "if you trust what is in it, run \(Self.correction(of: path, owner))"
+    )
+  }
+
   /// Whether a user has granted as much as one can.
   package var isTooManyGrants: Bool {
     switch self {
@@ -227,7 +249,8 @@ extension StoreError {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
     case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
     case .inUse, .leased, .appBusy, .registryBusy: .busy
-    case .belongsToOther, .exchangeable, .notPermitted, .otherAccount, .notEntitled: .notPermitted
+    case .belongsToOther, .exchangeable, .registryOfOthers, .notPermitted, .otherAccount, .notEntitled:
+      .notPermitted
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,

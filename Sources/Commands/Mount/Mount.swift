@@ -156,7 +156,9 @@ struct MountCommand: Command {
     } catch {
       // Who waits for the mount would wait for ever.
       context.console.note("mount: can't serve \(mountPath) any more, so it is removed")
-      try? Unmounting.unmount(mountPath, lazily: true, context)
+      if let mount = DaemonSearch.mount(at: mountPath) {
+        try? Unmounting.unmount(mount, lazily: true, context)
+      }
       throw error
     }
   }
