@@ -21,8 +21,10 @@ internal import Testing
     let result = shell.run("install", "Note.app", "--store", "store")
     guard let kind = damage.kind else { return (app, result) }
     // What can't be copied is no finding; and that something is no more what was signed is told first.
-    let codes: [ExitCode] =
+    var codes: [ExitCode] =
       Self.isToldByCopy(result.errors) ? [.failed] : [.found(BundleProblem(kind)), app.verify().code]
+    // A code directory is read only if it is what was signed.
+    if kind == .malformedCodeDirectory { codes.append(.found(BundleProblem(.signatureMismatch))) }
     #expect(codes.contains(result.code) && result.output.isEmpty, "\(result) instead of \(codes)")
     #expect(try tree(shell) == before)
     #expect(try shell.temporary.names(in: "store/state/staging") == [])
@@ -44,7 +46,10 @@ internal import Testing
     let all = app.verify("--all").errors
     // A signature that speaks of something else is told before what has become of that.
     let first = String(all.split(separator: "\n").first ?? "")
-    let isTold = errors.contains(kind.sentence) || Self.words(of: first).map { errors.contains($0) } ?? false
+    let isTold =
+      errors.contains(kind.sentence)
+      || kind == .malformedCodeDirectory && errors.contains(Finding.Kind.signatureMismatch.sentence)
+      || Self.words(of: first).map { errors.contains($0) } ?? false
     #expect(isTold || Self.isToldByCopy(errors), "\(errors) instead of \(first)")
     #expect(errors.contains("Note.app"), "\(errors)")
   }

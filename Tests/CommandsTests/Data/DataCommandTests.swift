@@ -326,13 +326,13 @@ internal import Testing
     #expect(try tree() == before)
     // Root's own process does for nobody what it does for root, also where a mount shows another source.
     try fixture.mounted.mount(options: "fsname=other")
-    for words in [
-      ["deliver", "com.example.editor", theirs + "/letter"],
-      ["export", "com.example.editor", theirs + "/link/x.xcappdata"],
+    for (words, ending) in [
+      (["deliver", "com.example.editor", theirs + "/letter"], Ending.failed),
+      (["export", "com.example.editor", theirs + "/link/x.xcappdata"], .notPermitted),
     ] {
       let result = try fixture.mounted.run(words + ["--user", "nobody", "--store", fixture.store])
       #expect(
-        result.status != 0 && result.errors.contains("Permission denied"), "\(words): \(result.errors)")
+        result.ending == ending && result.errors.contains("Permission denied"), "\(words): \(result.errors)")
     }
     #expect(try fixture.mounted.temporary.names(in: "closed") == ["secret"])
   }
