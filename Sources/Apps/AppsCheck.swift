@@ -41,7 +41,10 @@ package struct AppsCheck {
       changing = try registry.intents().map(\.intent)
       findings = try SystemCheck(store: store, registry: registry).findings(isDeep: trust != nil)
     } catch {
-      if case .registryDamaged = error { return [] }
+      switch error {
+      case .registryDamaged, .registryOfOthers: return []
+      default: break
+      }
       throw .store(error)
     }
     for app in apps

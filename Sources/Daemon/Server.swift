@@ -379,7 +379,7 @@ package final class Server: Sendable {
   /// EINVAL if it is detached already: what lies in its place by now is somebody else's.
   package func unmount(lazily: Bool) throws(Errno) {
     guard MountTable.isOnTop(device.withLock { $0 }, at: mountPoint) else { throw .EINVAL }
-    guard !isSystem else { return try Mount.remove(at: mountPoint, lazily: lazily) }
+    guard !isSystem else { return try Mount.remove(device.withLock { $0 }, at: mountPoint, lazily: lazily) }
     try helper.removeTree(lazily: lazily)
   }
 

@@ -263,7 +263,7 @@ package enum Service {
     }
     do throws(Errno) {
       if store.description.mode == .system {
-        try Mount.remove(at: settings.mountPoint, lazily: true)
+        try Mount.remove(kept?.mountDevice, at: settings.mountPoint, lazily: true)
       } else {
         try helper.removeTree(lazily: true)
       }

@@ -44,11 +44,18 @@ extension Session {
   }
 
   /// Sends the reply to a request by `body`: moments at which tests let a worker die.
+  ///
+  /// A request that was sent again is no suspect when its reply has been sent; before that, sending it may be
+  /// what ends workers.
   @inline(__always)
-  func answering<Result>(_ unique: @autoclosure () -> UInt64, _ body: () -> Result) -> Result {
+  func answering<Result>(_ unique: UInt64, _ body: () -> Result) -> Result {
+    defer {
+      let request = RequestID(unique)
+      if request.isResent, let served { served.requests.answered(request, of: served.view) }
+    }
     #if DEBUG
       // A notification has no number.
-      let isReply = unique() != 0
+      let isReply = unique != 0
       if isReply { Trap.at(.answering) }
       defer { if isReply { Trap.at(.answered) } }
     #endif

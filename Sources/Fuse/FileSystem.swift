@@ -32,6 +32,11 @@ package protocol FileSystem: AnyObject, Sendable {
   /// One more request that was sent again waits in a queue, or one less.
   func resentWait(by change: Int)
 
+  /// Where the session notes what it serves; nil where no other worker will follow.
+  var served: ServedPlace? { get }
+  /// Two workers have died by a request, and it is about to be answered with EIO.
+  func gaveUp(_ request: RefusedRequest)
+
   /// Whom to charge for what a user who asks makes grow.
   func payer(of user: UInt32) -> Payer
 
@@ -167,6 +172,8 @@ extension FileSystem {
   /// A filesystem that nobody takes over.
   package func began(by message: [UInt8]) {}
   package func resentWait(by change: Int) {}
+  package var served: ServedPlace? { nil }
+  package func gaveUp(_ request: RefusedRequest) {}
 
   /// A filesystem that speaks to the kernel only while it serves a request.
   package func ended() {}

@@ -85,12 +85,14 @@ package enum Mount {
     return made.takeConnection()
   }
 
-  /// Takes a mount away.
+  /// Takes a mount away: that filesystem, where it is known, and no other that has come there meanwhile.
   ///
   /// Corresponds to `umount2(2)`.
-  package static func remove(at path: String, lazily: Bool) throws(Errno) {
-    let noFollow: Int32 = 8
-    try check(umount2(path, noFollow | (lazily ? CLX_MNT_DETACH : 0)))
+  package static func remove(
+    _ device: DeviceNumber? = nil, at path: String, lazily: Bool
+  ) throws(Errno) {
+    guard let device else { return try LinuxIO.unmount(path, lazily: lazily) }
+    try MountTable.unmount(device, at: path, lazily: lazily)
   }
 
   /// Takes away the mount whose top a descriptor names; who uses it may finish.

@@ -26,7 +26,7 @@ package struct RefusedRequest {
     self.note = note
   }
 
-  fileprivate init?(_ message: UnsafeRawBufferPointer, note: UInt64) {
+  init?(_ message: UnsafeRawBufferPointer, note: UInt64) {
     guard let header = Wire.Header(message) else { return nil }
     operation = RefusedOperation(message)
     node = header.node

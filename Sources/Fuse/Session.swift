@@ -37,6 +37,8 @@ package final class Session: @unchecked Sendable {
   let recentUsers = RecentUsers()
   private let releases = Atomic<Int>(0)
   private let deadlines: [Deadline]
+  let served: ServedPlace?
+  private let servedSlots: ServedSlots?
   var handshake: Handshake
   private var created: OpaquePointer?
 
@@ -52,6 +54,8 @@ package final class Session: @unchecked Sendable {
   ) throws(Errno) {
     self.fileSystem = fileSystem
     deadlines = settings.deadlines
+    served = fileSystem.served
+    servedSlots = ServedSlots(served)
     handshake = Handshake(settings)
     fd = connection.release()
     var operations = makeOperations(settings)
@@ -128,6 +132,18 @@ package final class Session: @unchecked Sendable {
   package func process(_ message: UnsafeMutableRawBufferPointer) {
     guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
     for deadline in deadlines where !deadline.check() { return refuse(UnsafeRawBufferPointer(message), .EIO) }
+    // What has no answer is not sent again, and without INIT there is no connection.
+    guard let servedSlots, !Wire.Opcode.isUnanswered(header.opcode), header.opcode != Wire.Opcode.initialize
+    else {
+      return serve(header, message)
+    }
+    let request = header.caller.request
+    let place = servedSlots.begin(request)
+    defer { servedSlots.end(place) }
+    if !request.isResent || !giveUp(request, UnsafeRawBufferPointer(message)) { serve(header, message) }
+  }
+
+  private func serve(_ header: Wire.Header, _ message: UnsafeMutableRawBufferPointer) {
     #if DEBUG
       Trap.begin(header.opcode)
       defer { Trap.end() }
@@ -155,6 +171,19 @@ package final class Session: @unchecked Sendable {
   func refuse(_ message: UnsafeRawBufferPointer, _ error: Errno) {
     guard let header = Wire.Header(message) else { return }
     _ = write(unique: header.unique, code: -error.code, UnsafeRawBufferPointer(start: nil, count: 0))
+  }
+
+  /// Answers a request that was sent again if two workers have died by it; false if it is to be served.
+  @inline(never)
+  private func giveUp(_ request: RequestID, _ message: UnsafeRawBufferPointer) -> Bool {
+    guard let served else { return false }
+    switch served.requests.verdict(on: request, of: served.view) {
+    case .serve: return false
+    case .refuse: if let refused = RefusedRequest(message, note: 0) { fileSystem.gaveUp(refused) }
+    case .refuseSilently: break
+    }
+    refuse(message, .EIO)
+    return true
   }
 
   /// Whether a worker has a release in its hands: close(2) does not wait for it, and locks go with it.
@@ -219,11 +248,14 @@ package final class Session: @unchecked Sendable {
     let buffer = Self.makeBuffer()
     defer { buffer.deallocate() }
     var isResent = true
+    var sent: Set<UInt64> = []
     while isResent, case .message(let count) = receive(into: buffer) {
       let message = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
       let bytes = UnsafeRawBufferPointer(message)
       let request = RequestID(Wire.longWord(at: 8, of: bytes))
       isResent = request.isResent || Wire.Opcode.isUnanswered(Wire.word(at: 4, of: bytes))
+      if request.isResent { sent.insert(request.number) }
+      let isSuspect = served.map { $0.requests.isSuspect(request, of: $0.view) } ?? false
       if fileSystem.hasQueues, let queue = Wire.queue(for: bytes, in: fileSystem),
         let header = Wire.Header(bytes)
       {
@@ -231,10 +263,14 @@ package final class Session: @unchecked Sendable {
         queue.add(message, of: self, fileSystem.payer(of: header.caller.uid), connection: 0) {
           [fileSystem] in fileSystem.resentWait(by: -1)
         }
+      } else if !postpone(message, slow) {
+        process(message)
         continue
       }
-      if !postpone(message, slow) { process(message) }
+      // If it ends this worker too, no other one must be under way with it.
+      if isSuspect, let served { served.requests.waitForAnswer(to: request, of: served.view) }
     }
+    if let served { served.requests.forget(view: served.view, besides: sent) }
   }
 
   /// Has a question that takes long answered in its user's turn; it changes nothing, so it may come late.

@@ -40,7 +40,7 @@ package final class Budget: Sendable {
     case locks
     /// Requests that wait without a thread.
     case waiting
-    /// Bytes of what they have to say.
+    /// Bytes of what they have to say, and of listings that are being read.
     case memory
     case views, requests
     /// Names on the way to what a user has granted apps.
@@ -51,15 +51,15 @@ package final class Budget: Sendable {
   package struct Limits: Sendable {
     private var pools: [Int]
 
-    /// `descriptors` is how many the daemon may keep for others.
-    package init(descriptors: Int) {
+    /// `descriptors` is how many the daemon may keep for others, and `memory` how much it may use.
+    package init(descriptors: Int, memory: Int = MemoryLimit.ofThisProcess) {
       pools = Kind.allCases.map { kind in
         switch kind {
         case .openFiles, .openDirectories: 1 << 20
         case .descriptors: max(descriptors, 64)
         case .locks: 1 << 17
         case .waiting: 1 << 14
-        case .memory: Self.memory
+        case .memory: Self.share(of: memory)
         case .views: 1000
         case .grantedNames: 50_000
         // Each is a thread.
@@ -68,12 +68,8 @@ package final class Budget: Sendable {
       }
     }
 
-    /// A sixteenth of the machine's, within limits.
-    private static var memory: Int {
-      let pages = max(sysconf(Int32(_SC_PHYS_PAGES)), 0)
-      let (bytes, isTooMuch) = pages.multipliedReportingOverflow(by: 4096 / 16)
-      return isTooMuch ? 1 << 30 : min(max(bytes, 1 << 26), 1 << 30)
-    }
+    /// A sixteenth, but enough for some requests of a megabyte each.
+    private static func share(of memory: Int) -> Int { min(max(memory / 16, 1 << 24), 1 << 30) }
 
     package subscript(kind: Kind) -> Int {
       get { pools[kind.rawValue] }

@@ -50,6 +50,10 @@ package struct FileStatus: Sendable {
   package var isRegular: Bool { type == FileMode(S_IFREG) }
   package var isSymlink: Bool { type == FileMode(S_IFLNK) }
 
+  /// Whether it belongs to this process's user, and its mode lets nobody else change it; nor does an ACL of
+  /// POSIX then, whose mask the mode shows.
+  package var isOursAlone: Bool { st_uid == ProcessID.user && permissions & 0o022 == 0 }
+
   /// When its contents were changed, in nanoseconds since 1970.
   package var modifiedNanoseconds: Int64 { st_mtim.nanoseconds }
 

@@ -20,6 +20,36 @@ package struct MountEntry: Equatable, Sendable {
   package let superOptions: String
 }
 
+extension MountEntry {
+  /// Takes this mount away and no other, wherever its path leads by now; lazily, who uses it may finish.
+  ///
+  /// The table is a memory: whoever may rename a directory on the way can put another one or a link in its
+  /// place. EINVAL if something else lies there by now, ELOOP if there is a link on the way.
+  package func unmount(lazily: Bool) throws(Errno) {
+    let (above, name) = mountPoint.splitAtName
+    guard !name.isEmpty else { throw .EBUSY }
+    let parent = try FD.cwd.openWithoutLinks("/\(above)", pathOnly | O_DIRECTORY)
+    guard !lazily else {
+      let top = try top(name, in: parent.fd)
+      try check(umount2("/proc/self/fd/\(top.fd.raw)", CLX_MNT_DETACH))
+      return
+    }
+    // Not by a descriptor of the mount, which would keep it busy. Where we are nobody can rename a directory
+    // on which something is mounted.
+    try compare(name, in: parent.fd)
+    try LinuxIO.unmount("/proc/self/fd/\(parent.fd.raw)/\(name)", lazily: false)
+  }
+
+  private func compare(_ name: String, in parent: FD) throws(Errno) { _ = try top(name, in: parent) }
+
+  /// What lies on top there, if it is this filesystem.
+  private func top(_ name: String, in parent: FD) throws(Errno) -> OwnedFD {
+    let top = try parent.open(name, pathOnly | O_DIRECTORY)
+    guard try top.fd.deviceInMemory() == device else { throw .EINVAL }
+    return top
+  }
+}
+
 /// What `st_dev` says, taken apart.
 package struct DeviceNumber: Hashable, Sendable, CustomStringConvertible {
   package let major: UInt32
@@ -64,6 +94,14 @@ package struct MountTable: Sendable {
   package static func isOnTop(_ device: DeviceNumber?, at path: String) -> Bool {
     guard let device, let table = try? current() else { return true }
     return table.top(at: path)?.device == device
+  }
+
+  /// Takes away what lies on top at a path, if it is that filesystem.
+  ///
+  /// EINVAL if it is another one.
+  package static func unmount(_ device: DeviceNumber, at path: String, lazily: Bool) throws(Errno) {
+    guard let mount = try current().top(at: path), mount.device == device else { throw .EINVAL }
+    try mount.unmount(lazily: lazily)
   }
 
   /// What lies below a directory, itself not counted.

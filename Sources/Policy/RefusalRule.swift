@@ -16,6 +16,8 @@ package enum RefusalRule: String, Sendable, CaseIterable {
   /// What is private, without its user's consent.
   case consent
   case flags, acl, mode, owner, sticky, append
+  /// No rule: two workers have died by the request.
+  case deadly
 
   /// Whether it is worth a line where no app has asked: the mode and the owner refuse users something all
   /// day, as on every Linux.

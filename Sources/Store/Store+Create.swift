@@ -32,9 +32,8 @@ extension Store {
   ) throws(Errno) {
     try removeLeftovers(of: name, in: parent)
     let temporary = "\(leftoverPrefix(name))\(ProcessID.own)"
-    try parent.makeDirectory(temporary, mode: 0o700)
+    let root = try temporary.withName { (name) throws(Errno) in try parent.makeAndOpenDirectory(name) }
     do throws(Errno) {
-      let root = try parent.openDirectory(temporary)
       try StoreLayout.fill(root.fd, description, owners(description))
       try root.fd.synchronize(dataOnly: false)
       try parent.rename(temporary, to: parent, name, flags: UInt32(CLX_RENAME_NOREPLACE))
@@ -48,14 +47,13 @@ extension Store {
   private static func createInPlace(_ path: String, _ description: StoreDescription) throws(StoreError) {
     do throws(Errno) {
       let root = try openRoot(path)
-      let names = Set(try root.fd.entries().map { String(decoding: $0.name, as: UTF8.self) })
-      if names.contains(StoreLayout.descriptionName) { throw .EEXIST }
-      // lost+found is there when the directory is the root of a disk of its own.
-      let unfinished = names.contains(StoreLayout.unfinishedName)
-      guard unfinished || names.subtracting(["lost+found"]).isEmpty else { throw .ENOTEMPTY }
-      try root.fd.replaceContents(of: StoreLayout.unfinishedName, with: [], mode: 0o600)
-      try root.fd.changeOwner(uid: ProcessID.user, gid: ProcessID.group)
-      try root.fd.changeMode(0o700)
+      if root.fd.has(StoreLayout.descriptionName) { throw .EEXIST }
+      if StoreLayout.isUnfinished(root.fd) {
+        try root.fd.changeMode(0o700)
+      } else {
+        try takeOver(root.fd)
+        try root.fd.replaceContents(of: StoreLayout.unfinishedName, with: [], mode: 0o600)
+      }
       try StoreLayout.fill(root.fd, description, owners(description))
       try root.fd.remove(StoreLayout.unfinishedName, directory: false)
       try root.fd.synchronize(dataOnly: false)
@@ -67,6 +65,38 @@ extension Store {
       default: throw StoreError(error, doing: "create the store", path: path)
       }
     }
+  }
+
+  /// Makes an empty directory ours alone: from then on nothing gets into it but what we put there.
+  ///
+  /// It may belong to a user, who can put something there until it is ours: it must be empty after that, too.
+  /// If it is not, they get it back.
+  private static func takeOver(_ root: FD) throws(Errno) {
+    try requireEmpty(root)
+    let before = try root.status()
+    do throws(Errno) {
+      try root.changeOwner(uid: ProcessID.user, gid: ProcessID.group)
+      try root.changeMode(0o700)
+      if before.st_uid != ProcessID.user { removeACLs(of: root) }
+      try requireEmpty(root)
+    } catch {
+      try? root.changeOwner(uid: before.st_uid, gid: before.st_gid)
+      try? root.changeMode(before.permissions)
+      throw error
+    }
+  }
+
+  /// A directory passes rights on to what is made in it, which nobody has given in the store.
+  private static func removeACLs(of root: FD) {
+    for name in ["system.posix_acl_default", "system.posix_acl_access"] {
+      try? root.removeAttribute(name)
+    }
+  }
+
+  private static func requireEmpty(_ root: FD) throws(Errno) {
+    // This one is there when the directory is the root of a disk of its own.
+    let names = try root.entries { name, _ in !name.buffer.elementsEqual("lost+found".utf8) }
+    guard names.isEmpty else { throw .ENOTEMPTY }
   }
 
   /// Removes what an earlier attempt left behind when it was killed.

@@ -62,6 +62,10 @@ package final class Store: Sendable {
     }
     description = try Self.readDescription(root.fd, path: path)
     try Self.checkOwner(root.fd, path: path)
+    switch access {
+    case .serving, .exclusiveReadOnly: try Self.checkDoor(root.fd, path: path)
+    case .exclusive, .inspect, .resumed: break
+    }
     treeDirectory = try Self.part("tree", of: root.fd, path: path)
     stateDirectory = try Self.part("state", of: root.fd, path: path)
     lock =
@@ -225,6 +229,13 @@ package final class Store: Sendable {
       throw StoreError(error, doing: "examine", path: path)
     }
     guard status.st_uid == ProcessID.user else { throw .belongsToOther(path: path, uid: status.st_uid) }
+  }
+
+  private static func checkDoor(_ root: FD, path: String) throws(StoreError) {
+    guard let finding = doorFindings(of: root, at: path).first(where: \.problem.letsOthersExchange) else {
+      return
+    }
+    throw .exchangeable(path: path, finding: finding)
   }
 
   private static func part(_ name: String, of root: FD, path: String) throws(StoreError) -> OwnedFD {

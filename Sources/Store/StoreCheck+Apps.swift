@@ -25,7 +25,8 @@ extension StoreCheck {
       containers = try registry?.containers() ?? []
       intents = try registry?.intents() ?? []
     } catch {
-      return foundDamage(error.reason)
+      guard let (path, problem, advice) = error.findingOfOthers else { return foundDamage(error.reason) }
+      return found(.failure, path, problem, advice)
     }
     for app in apps {
       // What is being done to it is ended by the next who writes, if it was stopped.

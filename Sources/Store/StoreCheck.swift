@@ -58,6 +58,7 @@ package struct StoreCheck {
   /// Runs all checks; what they find is in ``findings``.
   package mutating func run() throws(StoreError) {
     checkAdminGroup()
+    checkDoor()
     checkPrivateDirectories()
     checkSkeleton()
     checkStrays()
@@ -85,6 +86,15 @@ package struct StoreCheck {
       .warning, store.path,
       "has the admin group \(group.name) (\(group.gid)), which this machine does not have",
       "create it with 'groupadd -g \(group.gid) \(group.name)'")
+  }
+
+  private mutating func checkDoor() {
+    let directory = store.directory
+    let repair = { () throws(Errno) in try directory.changeMode(0o700) }
+    for finding in store.doorFindings {
+      found(
+        .failure, finding.path, finding.words, finding.advice, repair: finding.isMendable ? repair : nil)
+    }
   }
 
   private mutating func checkPrivateDirectories() {

@@ -15,6 +15,8 @@ package enum StoreError: Error, Equatable, Sendable {
   /// Another machine has it, as far as is known which one.
   case leased(path: String, host: String?)
   case belongsToOther(path: String, uid: UInt32)
+  /// Others can put another store in its place.
+  case exchangeable(path: String, finding: StoreDoorFinding)
   case alreadyAStore(path: String)
   case notEmpty(path: String)
   case noSpace(path: String)
@@ -40,6 +42,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case libraryMissing(reason: String)
   case registryBusy(path: String)
   case registryDamaged(path: String, what: String)
+  /// Somebody else can change what lies at `path`: its owner, or with none others than its owner.
+  case registryOfOthers(path: String, owner: UInt32?)
   case registryNewer(path: String, found: Int, known: Int)
   case registryFailed(doing: String, path: String, message: String)
   case appExists(identifier: String, path: String)
@@ -106,6 +110,8 @@ extension StoreError: CustomStringConvertible {
     case .belongsToOther(let path, let uid):
       "the store \(path) belongs to \(Account.numbered(uid)?.name ?? "uid \(uid)"); "
         + "use it as that user, or create your own with 'insula init'"
+    case .exchangeable(let path, let finding):
+      "the store \(path) is not mounted: \(finding.path) \(finding.words); \(finding.advice)"
     case .alreadyAStore(let path):
       "\(path) is already a store; nothing was changed; mount it with 'insula mount \(path)'"
     case .notEmpty(let path):
@@ -154,6 +160,9 @@ extension StoreError: CustomStringConvertible {
     case .registryDamaged(let path, let what):
       "the list of apps \(path) is damaged: \(what); restore this file from a backup; "
         + "the apps and their containers are not affected"
+    case .registryOfOthers(let path, let owner):
+      "the list of apps is not used, because \(Self.who(owner)) can change \(path); if you trust what is in "
+        + "it, correct that with \(Self.correction(of: path, owner))"
     case .registryNewer(let path, let found, let known):
       "the list of apps \(path) has version \(found), but this insula knows versions only up to \(known); "
         + "use the newer insula that made it"
@@ -205,6 +214,23 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
+  private static func who(_ owner: UInt32?) -> String {
+    owner.map { Account.numbered($0)?.name ?? "uid \($0)" } ?? "others"
+  }
+
+  private static func correction(of path: String, _ owner: UInt32?) -> String {
+    owner == nil ? "'chmod go-w \(path)'" : "'chown \(ProcessID.user) \(path)'"
+  }
+
+  /// What `insula check` says of a registry that others can change.
+  var findingOfOthers: (path: String, problem: String, advice: String)? {
+    guard case .registryOfOthers(let path, let owner) = self else { return nil }
+    return (
+      path, "can be changed by \(Self.who(owner)), so it is not used",
+      "if you trust what is in it, run \(Self.correction(of: path, owner))"
+    )
+  }
+
   /// Whether a user has granted as much as one can.
   package var isTooManyGrants: Bool {
     switch self {
@@ -223,7 +249,8 @@ extension StoreError {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
     case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
     case .inUse, .leased, .appBusy, .registryBusy: .busy
-    case .belongsToOther, .notPermitted, .otherAccount, .notEntitled: .notPermitted
+    case .belongsToOther, .exchangeable, .registryOfOthers, .notPermitted, .otherAccount, .notEntitled:
+      .notPermitted
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,

@@ -121,13 +121,41 @@ package enum StoreLayout {
     }
   }
 
+  /// Whether an `insula init` of ours was interrupted in this directory.
+  ///
+  /// Anybody can make a file of that name, and put beside it what is to be in the store: so the directory and
+  /// all that is in it must be ours, and nobody else may have been able to put it there.
+  static func isUnfinished(_ root: FD) -> Bool {
+    guard let status = try? root.status(), status.isOursAlone,
+      let marker = try? root.status(of: unfinishedName), marker.isRegular, marker.isOursAlone,
+      let entries = try? root.entries()
+    else { return false }
+    let known = Set((privateDirectories + ["tree", unfinishedName, "lost+found"]).map { Array($0.utf8) })
+    return entries.allSatisfy { known.contains($0.name) }
+      && entries.allSatisfy {
+        $0.name.elementsEqual("lost+found".utf8) || isOurs($0.name, in: root, depth: 0)
+      }
+  }
+
+  /// Whether something, and all that is in it, can be what we have made: directories and files of ours.
+  private static func isOurs(_ name: [UInt8], in parent: FD, depth: Int) -> Bool {
+    guard depth < 16, let status = try? parent.status(of: name), status.st_uid == ProcessID.user else {
+      return false
+    }
+    guard status.isDirectory else { return status.isRegular && status.st_nlink == 1 }
+    guard let directory = try? parent.openDirectory(name), let entries = try? directory.fd.entries() else {
+      return false
+    }
+    return entries.allSatisfy { isOurs($0.name, in: directory.fd, depth: depth + 1) }
+  }
+
   /// Tells a stranger's directory from a store that never was finished or has lost its description.
   static func whyNoDescription(_ root: FD, path: String) -> StoreError {
     guard let entries = try? root.entries() else {
       return .notAStore(path: path, reason: "it has no store.plist")
     }
     let names = Set(entries.map { String(decoding: $0.name, as: UTF8.self) })
-    if names.contains(unfinishedName) { return .halfMade(path: path) }
+    if isUnfinished(root) { return .halfMade(path: path) }
     if names.isSuperset(of: ["tree", "state"]) {
       return .damaged(path: path, what: "store.plist is missing")
     }

@@ -98,7 +98,7 @@ package final class View: FileSystem {
     granted = GrantedFiles(volume, view: number, self.scope, nodes, kernel, files, gate)
     siblings = GrantedSiblings(volume, view: number, self.scope, nodes, memory, gate)
     peer = PeerView(volume, number: number, self.scope, nodes, memory, granted, siblings)
-    if predecessor != nil { takeOver() }
+    if predecessor != nil { takeOver() } else { volume.served.forget(view: number) }
   }
 
   deinit {
@@ -119,6 +119,7 @@ package final class View: FileSystem {
   package func ended() {
     volume.views.remove(number)
     volume.grants.remove(view: number)
+    volume.served.forget(view: number)
     kernel.end()
     volume.locks.releaseAll(of: number)
     closeAll()

@@ -36,7 +36,7 @@ package struct VolumeSettings: Sendable {
   package var hidesExtensions = true
   /// Whether names are compared without case and normalization, and how much memory may know of them.
   package var ignoresCase = false
-  package var spellingBytes = 64 << 20
+  package var spellingBytes = min(64 << 20, max(MemoryLimit.ofThisProcess / 32, 4 << 20))
   /// The languages in which names are shown where nobody asks for another.
   package var languages = Languages.none
   /// Whether the daemon's own descriptors leave access times unchanged: mount options `noatime` and
@@ -103,6 +103,7 @@ package final class Volume: Sendable {
   /// What the next worker finds; nil where there will be none.
   let kept: KeptState?
   let intents: Intents
+  let served: ServedRequests
   /// Wants to know what is refused.
   let refusals: (any RefusalListener)?
   /// The types that a user's files may have, as far as the user or one of their apps may know them.
@@ -130,6 +131,8 @@ package final class Volume: Sendable {
     self.types = types
     let memory = VolumeMemory(in: kept)
     intents = Intents(in: memory?.intents, isKept: memory?.isKept == true, worker: kept?.restarts ?? 0)
+    served = ServedRequests(
+      in: memory?.served, isKept: memory?.isKept == true, hasDied: kept?.lastReason?.isDeath == true)
     locks = LockTable(budget, kept: KeptLocks(in: memory?.locks))
     if memory?.isKept == true { locks.restore() }
     grants = Grants(budget)

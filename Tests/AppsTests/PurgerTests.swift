@@ -28,6 +28,35 @@ internal import Testing
     }
   }
 
+  private func purger() throws -> Purger {
+    Purger(
+      fixture.store, fixture.registry, containers: try Containers(fixture.store, fixture.registry),
+      observer: NoTreeObserver(), rest: {})
+  }
+
+  /// A goal that is met takes nothing away, one that can't be met takes all, and what it lacks is told.
+  @Test(arguments: [
+    (goal: FreeSpaceGoal?.none, goes: true, isMet: Bool?.none), (.bytes(1), false, true),
+    (.bytes(.max), true, false),
+  ])
+  func whatAGoalLacksIsTold(goal: FreeSpaceGoal?, goes: Bool, isMet: Bool?) throws {
+    let places = ["tmp", "Library/Caches"].map { "\(container)/Data/\($0)" }
+    for place in places {
+      try fixture.write("some text", to: "store/tree/\(place)/x")
+      chown("\(fixture.tree)/\(place)/x", fixture.account.uid, fixture.account.gid)
+    }
+    var request = PurgeRequest()
+    request.goal = goal
+    for isDryRun in [true, false] {
+      request.isDryRun = isDryRun
+      let report = try purger().purge(request, by: .ourselves)
+      #expect((report.freed.count > 0) == goes, "\(report)")
+      #expect(report.missing.map { $0 == 0 } == isMet, "\(report)")
+      let left = goes && !isDryRun ? ["CACHEDIR.TAG"] : ["CACHEDIR.TAG", "x"]
+      for place in places { #expect(try fixture.names(place).sorted() == left) }
+    }
+  }
+
   /// What an app needs again when it goes on is kept for it, whatever else is asked for.
   @Test(arguments: [
     (ran: 999, changed: 999, goes: true), (1000, 999, false), (999, 1000, false),
@@ -38,9 +67,7 @@ internal import Testing
     chown("\(fixture.tree)/\(container)/Data/tmp/x", fixture.account.uid, fixture.account.gid)
     try set("tmp", changed: changed)
     if let ran { fixture.store.noteRun(of: container, at: ran) }
-    let purger = Purger(
-      fixture.store, fixture.registry, containers: try Containers(fixture.store, fixture.registry),
-      observer: NoTreeObserver(), rest: {})
+    let purger = try purger()
     var request = PurgeRequest()
     request.places = [.tmp]
     request.unusedSince = 1000

@@ -46,7 +46,7 @@ for round in 0..<rounds where failures < 10 {
   var status: Int32 = 0
   waitpid(child, &status, 0)
   memory.restore()
-  guard status != 0 else { continue }
+  if status == 0 { continue }
   failures += 1
   complain("round \(round), signal \(clx_term_signal(status)): \(said.joined(separator: ", "))")
 }

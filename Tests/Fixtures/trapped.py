@@ -3,11 +3,11 @@
 # Copyright the Insula authors
 """Makes every kind of request while the daemon dies in the middle of it, and looks at what comes of that.
 
-    trapped.py ORDER KEEPER DIRECTORY BACKING [served] [--all | --few] [--twice] [ROW...]
+    trapped.py ORDER KEEPER DIRECTORY BACKING [served] [--all | --few] [ROW...]
 
 ORDER is the file that INSULA_TRAP names, for a debug build; KEEPER is the process that replaces the daemon. BACKING is DIRECTORY
 behind the mount. "served" says that reads and writes come to the daemon. With --all the daemon also dies after each system call of
-the request, one after the other; with --few only at the worst moment of each. With --twice the next one dies as well.
+the request, one after the other; with --few only at the worst moment of each.
 
 No call may fail, or succeed, that would not without a death, and what it does must be there once. Prints what did not go so.
 """
@@ -27,8 +27,7 @@ import traceback
 words = sys.argv[1:]
 everything, few = "--all" in words, "--few" in words
 served = "served" in words
-order_path, keeper, place, backing, *wanted = [word for word in words if word not in ("--all", "--few", "--twice", "served")]
-times = 2 if "--twice" in words else 1
+order_path, keeper, place, backing, *wanted = [word for word in words if word not in ("--all", "--few", "served")]
 keeper = int(keeper)
 libc = ctypes.CDLL(None, use_errno=True)
 order = os.open(order_path, os.O_RDWR)
@@ -103,15 +102,15 @@ class Trap:
 
     def __enter__(self):
         self.before, self.deaths = workers(), deaths()
-        give(Trap.operation, Trap.point, times, Trap.others)
+        give(Trap.operation, Trap.point, 1, Trap.others)
 
     def __exit__(self, kind, value, trace):
         # Who dies after the answer may not have yet.
         if Trap.notice or Trap.point == ANSWERED:
             end = time.monotonic() + 2
-            while waiting() == times and time.monotonic() < end:
+            while waiting() and time.monotonic() < end:
                 time.sleep(0.001)
-        sprang = waiting() < times
+        sprang = waiting() == 0
         give(0, 0, 0, 0)
         if sprang:
             end = time.monotonic() + 10
@@ -120,7 +119,7 @@ class Trap:
                     raise Wrong("no other worker has come")
                 time.sleep(0.001)
             after = workers()
-            if not 1 <= deaths() - self.deaths <= times or len(after) != 1 or after == self.before:
+            if deaths() - self.deaths != 1 or len(after) != 1 or after == self.before:
                 raise Wrong(f"{deaths() - self.deaths} deaths, from {self.before} to {after}")
         got = value.errno if kind and issubclass(kind, OSError) else None
         if kind and got is None:

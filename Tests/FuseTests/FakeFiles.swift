@@ -25,13 +25,16 @@ final class FakeFiles: FileSystem {
   let parks: Bool
   /// What is in every directory.
   let listed: [String]
+  let served: ServedPlace?
+  private let given = Mutex(0)
 
   init(
-    parks: Bool = false, listed: [String] = ["one", "two"],
+    parks: Bool = false, listed: [String] = ["one", "two"], served: ServedPlace? = nil,
     during: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.parks = parks
     self.listed = listed
+    self.served = served
     self.during = during
   }
 
@@ -76,6 +79,13 @@ final class FakeFiles: FileSystem {
     link.withLock { $0 = connection }
     note("started", nil, "", connection.passthrough ? 1 : 0)
   }
+
+  func gaveUp(_ request: RefusedRequest) {
+    given.withLock { $0 += 1 }
+    during("gaveUp")
+  }
+  /// How many requests were not served because workers had died by them.
+  var givenUp: Int { given.withLock { $0 } }
 
   func ended() { link.withLock { $0 = nil } }
 }

@@ -73,7 +73,7 @@ struct FilesViewTests {
     #expect(try fixture.shell(draw + "ls -d \"$FILES/Draw\"").status == 0)
     try fixture.run.succeed("uninstall", "org.example.draw", "--store", fixture.run.mounted.store)
     let gone = try fixture.shell("ls \"$FILES\"; ls -d \"$FILES/Draw\"")
-    #expect(gone.status != 0 && !gone.output.contains("Draw"), "\(gone.output)")
+    #expect(gone.ending == .seriousTrouble && !gone.output.contains("Draw"), "\(gone)")
     // A folder that its user makes, and one that they hide.
     let folders = try fixture.shell(
       """
@@ -153,11 +153,11 @@ struct FilesViewTests {
     try #require(chmod(fixture.run.mounted.temporary.path, 0o755) == 0)
     for account in [other.account, RunFixture.root] {
       let looked = try fixture.shell("ls \"$FILES\"", as: account)
-      #expect(looked.status != 0 && looked.errors.contains("Permission denied"), "\(looked.errors)")
+      #expect(looked.ending == .seriousTrouble && looked.errors.contains("Permission denied"), "\(looked)")
     }
     // Who has no home in the store has nothing to see.
     let refused = try fixture.shell("\"$INSULA\" mount --files \"$POINT\" /", as: other.account)
-    #expect(refused.status != 0, "\(refused.output)")
+    #expect(refused.ending == .failed, "\(refused)")
     let asked = try fixture.run.ask(
       #"{"verb":"files","files":{"mountPoint":"\#(fixture.files)","languages":""}}"#, as: other.account)
     #expect(asked.contains("there is no home"), "\(asked)")
@@ -234,7 +234,7 @@ struct FilesViewTests {
   func goesWithTheStore(rootless: Bool) throws {
     let fixture = try Fixture(rootless: rootless)
     let twice = try fixture.shell("\"$INSULA\" mount --files \"$POINT\" \"$FILES\"")
-    #expect(twice.status != 0 && twice.errors.contains("in use"), "\(twice.errors)")
+    #expect(twice.ending == .busy && twice.errors.contains("in use"), "\(twice)")
     // Its user takes it away, and has it again.
     let taken = try fixture.shell("\"$INSULA\" unmount \"$FILES\" && ls \"$FILES\"")
     #expect(taken.status == 0 && taken.output.isEmpty, "\(taken.output)\(taken.errors)")
@@ -257,6 +257,38 @@ struct FilesViewTests {
     #expect(try MountTable.current().top(at: fixture.files) == nil)
   }
 
+  /// Two of one user: each that is used is named, and both go with the store.
+  @Test(arguments: [false, true])
+  func twoOfOneUserGoWithTheStore(rootless: Bool) throws {
+    let fixture = try Fixture(rootless: rootless)
+    let mounted = fixture.run.mounted
+    try mounted.temporary.makeDirectory("more", mode: 0o700)
+    let places = [fixture.files, mounted.temporary.appending("more")]
+    try #require(chown(places[1], fixture.run.user.uid, fixture.run.user.gid) == 0)
+    let added = try fixture.shell("\"$INSULA\" mount --files \"$POINT\" \(places[1])")
+    #expect(added.ending == .ok, "\(added)")
+    var users: [Int32] = []
+    defer { for user in users { kill(user, SIGKILL) } }
+    for place in places {
+      let started = try fixture.shell("cd \(place)/Pages; sleep 600 >/dev/null 2>&1 & echo $!")
+      users.append(try #require(Int32(started.output.dropLast()), "\(started)"))
+    }
+    while let user = users.first {
+      let refused = try mounted.run("unmount", mounted.point)
+      #expect(refused.ending == .busy, "\(refused)")
+      for user in users { #expect(refused.errors.contains("pid \(user) "), "\(refused)") }
+      #expect(refused.errors.components(separatedBy: "working directory ").count - 1 == users.count)
+      for place in places { #expect(try MountTable.current().top(at: place) != nil) }
+      kill(user, SIGKILL)
+      #expect(try Program.waitForEnd(user))
+      users.removeFirst()
+    }
+    let result = try mounted.unmount()
+    #expect(result.ending == .ok, "\(result)")
+    for place in places { #expect(try MountTable.current().top(at: place) == nil, "\(place)") }
+    try mounted.mount()
+  }
+
   /// The mount option.
   @Test func comesWithTheStore() throws {
     let fixture = try Fixture(rootless: true, mounted: false)
@@ -274,6 +306,6 @@ struct FilesViewTests {
     try system.run.succeed("unmount", system.run.mounted.point)
     let refused = try system.run.mounted.run(
       ["mount", system.run.mounted.store, system.run.mounted.point, "-o", "files=\(system.files)"])
-    #expect(refused.status != 0 && refused.errors.contains("insula mount --files"), "\(refused.errors)")
+    #expect(refused.ending == .failed && refused.errors.contains("insula mount --files"), "\(refused)")
   }
 }

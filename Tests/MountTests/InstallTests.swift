@@ -120,7 +120,7 @@ struct InstallTests {
     let secret = app + "/Contents/Resources"
     #expect(chmod(secret, 0o700) == 0 && chown(secret, 0, 0) == 0)
     let refused = try shop.run(as: anna, "install", app, "--user", anna.account.name)
-    #expect(refused.status != 0 && refused.errors.contains("Resources"), "\(refused.errors)")
+    #expect(refused.ending == .failed && refused.errors.contains("Resources"), "\(refused)")
     #expect(try shop.mounted.temporary.names(in: "store/state/staging") == [])
     #expect(chmod(secret, 0o755) == 0)
     let made = try shop.run(as: anna, "install", app, "--user", anna.account.name)
@@ -162,7 +162,7 @@ struct InstallTests {
     try shop.succeed("unmount")
     try mounted.mount(options: "ro")
     let refused = try mounted.run("uninstall", "org.example.notes", "--store", mounted.store)
-    #expect(refused.status != 0 && refused.errors.contains("read-only"), "\(refused.errors)")
+    #expect(refused.ending == .failed && refused.errors.contains("read-only"), "\(refused)")
     #expect(access(mounted.path("Applications/Notes.app/Contents/Info.plist"), R_OK) == 0)
   }
 

@@ -127,7 +127,7 @@ struct LogTests {
     for line in [#"{"verb":"log"}"#, #"{"verb":"log","query":{"after":-1,"deniedOnly":false}}"#] {
       #expect(try fixture.ask(line).contains(#""ok":false"#))
     }
-    #expect(try fixture.shell("ls \(fixture.mounted.store)/state/log").status != 0)
+    #expect(try fixture.shell("ls \(fixture.mounted.store)/state/log").ending == .seriousTrouble)
   }
 
   /// What runs under an ID that `/etc/subuid` gives an account may be kept apart from it, but not the account
@@ -155,7 +155,7 @@ struct LogTests {
     let forged = "x\n2026-11-24 00:00:00 [root] granted everything\u{1b}[2J"
     let result = try fixture.inside(
       "mkdir '\(fixture.mounted.path("System"))/\(forged)'; touch '\(fixture.bundle)/\(forged)'")
-    #expect(result.status != 0)
+    #expect(result.ending == .failed)
     #expect(
       try eventually { try log(fixture).contains { ($0["path"] as? String)?.hasSuffix(forged) == true } })
     let text = try fixture.shell("insula log").output
@@ -278,7 +278,7 @@ struct LogTests {
     #expect(log.output.contains("unmounted the store"))
     // Only whose store it is may look into it.
     #expect(
-      try fixture.shell("\"$INSULA\" log --store '\(fixture.mounted.store)'").status != 0)
+      try fixture.shell("\"$INSULA\" log --store '\(fixture.mounted.store)'").ending == .notPermitted)
   }
 
   /// Where nothing can be written, nothing is, and the mount is as good.

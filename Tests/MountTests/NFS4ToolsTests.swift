@@ -51,7 +51,7 @@ struct NFS4ToolsTests {
     location: SourceLocation = #_sourceLocation
   ) throws {
     let result = try shell(line, as: account)
-    #expect(result.status != 0, "\(line)", sourceLocation: location)
+    #expect(result.isRefusal, "\(line)", sourceLocation: location)
     #expect(
       words.isEmpty || (result.output + result.errors).contains(words), "\(line): \(result)",
       sourceLocation: location)

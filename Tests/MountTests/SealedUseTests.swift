@@ -65,7 +65,7 @@ struct SealedUseTests {
       let tried = try Program.runAsNobody(
         ["sh", "-c", change, "sh", fixture.path(SealedFixture.localApp + "/Contents/Resources/page.html")])
       #expect(
-        tried.status != 0 && tried.errors.contains("Read-only file system"), "\(change): \(tried.errors)")
+        tried.isRefusal && tried.errors.contains("Read-only file system"), "\(change): \(tried)")
     }
     #expect(try state(fixture) == before)
   }

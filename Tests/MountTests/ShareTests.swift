@@ -70,7 +70,7 @@ struct ShareTests {
       understood.output.contains("forcecommand internal-sftp -d /Users/\(fixture.user.name)/Public\n"),
       "\(understood.output)")
     let refused = try fixture.shell("insula share Files --sftp --as nobody")
-    #expect(refused.status != 0 && refused.errors.contains("alone"), "\(refused.errors)")
+    #expect(refused.ending == .failed && refused.errors.contains("alone"), "\(refused)")
   }
 
   /// What a name has must not become a word of the configuration.
@@ -80,7 +80,7 @@ struct ShareTests {
     for name in ["a\n[global]", "%u", "a\\", "a "] {
       try FileManager.default.createDirectory(atPath: "\(home)/\(name)", withIntermediateDirectories: false)
       let printed = try fixture.shell("insula share Files --samba")
-      #expect(printed.status != 0 && printed.errors.contains("can't be shared"), "\(name): \(printed.output)")
+      #expect(printed.ending == .failed && printed.errors.contains("can't be shared"), "\(name): \(printed)")
       try FileManager.default.removeItem(atPath: "\(home)/\(name)")
     }
     #expect(try fixture.shell("insula share Files --samba").status == 0)

@@ -127,7 +127,7 @@ struct SourceUpdateMountTests {
     let copied = try Program.run(["cp", "-r", bundle, shop.mounted.temporary.appending("Notes.app")])
     #expect(copied.status == 0)
     chmod(shop.mounted.temporary.path, 0o755)
-    let home = try shop.mounted.temporary.makeDirectory("home-of-user", mode: 0o777)
+    let home = try shop.mounted.temporary.makeDirectory("home-of-user", mode: 0o1777)
     chown(home, shop.fixture.user.uid, shop.fixture.user.gid)
     let installed = try shop.fixture.shell("insula install \(shop.mounted.temporary.appending("Notes.app"))")
     #expect(installed.status == 0 && installed.output.contains("for yourself"), "\(installed)")

@@ -132,7 +132,7 @@ internal import Testing
     #expect(try AccessControlList.entries(text: most, names: names).count == 128)
     for (text, reason) in [
       ("", .noEntries), ("\n\n", .noEntries), (most + line, .tooManyEntries),
-      (String(repeating: "\n", count: 65537), .tooLong),
+      (String(repeating: "\n", count: 65536), .noEntries), (String(repeating: "\n", count: 65537), .tooLong),
     ] as [(String, EntryTextError.Reason)] {
       #expect(throws: EntryTextError("", reason)) { try AccessControlList.entries(text: text, names: names) }
     }

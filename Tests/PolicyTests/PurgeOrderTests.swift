@@ -90,12 +90,16 @@ internal import Testing
     #expect(rule.goal(on: disk(1000, free: 50)) == nil)
     #expect(rule.goal(on: disk(1000, free: 49)) == .percent(10))
     #expect(try PurgeRule("2G:10%") == .below(.bytes(2 << 30), until: .percent(10)))
+    for text in ["5%:6%", "1000:1001", "1%:99%", "1G:2G"] { _ = try PurgeRule(text) }
     // Where it would end before it begins, it does nothing.
     #expect(try PurgeRule("2G:10%").goal(on: disk(4 << 30, free: 1 << 30)) == nil)
     #expect(PurgeRule.never.goal(on: disk(1000, free: 0)) == nil)
   }
 
-  @Test(arguments: ["", "5%", "5%:", ":5%", "10%:5%", "5%:5%", "4G:2G", "5%:10%:20%", "x:y"])
+  @Test(arguments: [
+    "", "5%", "5%:", ":5%", "10%:5%", "5%:5%", "6%:5%", "1001:1000", "1000:1000", "4G:2G", "0%:5%", "5%:100%",
+    "5%:10%:20%", "x:y",
+  ])
   func whatIsNoRuleIsRefused(text: String) {
     #expect(throws: LimitRefusal.self) { try PurgeRule(text) }
   }

@@ -36,6 +36,25 @@ internal import Testing
     #expect(try findings().isEmpty)
   }
 
+  @Test(arguments: [0o755, 0o711, 0o777, 0o1777, 0o770] as [mode_t])
+  func storeThatIsOpenToOthersIsClosed(mode: mode_t) throws {
+    #expect(chmod(store.path, mode) == 0)
+    let found = try findings()
+    #expect(found.map(\.path) == [store.path] && found.first?.severity == .failure, "\(found)")
+    #expect(try findings(repairing: true).map(\.repaired) == [true])
+    #expect(try findings().isEmpty)
+    var status = FileStatus()
+    #expect(stat(store.path, &status) == 0 && status.permissions == 0o700)
+  }
+
+  @Test func directoryInWhichOthersMayRenameTheStoreIsNamed() throws {
+    #expect(chmod(store.temporary.path, 0o777) == 0)
+    let found = try findings(repairing: true)
+    #expect(found.map(\.path) == [store.temporary.path] && found.first?.repaired == false, "\(found)")
+    #expect(chmod(store.temporary.path, 0o1777) == 0)
+    #expect(try findings().isEmpty)
+  }
+
   @Test func whatEarlierStoresLackIsMade() throws {
     let missing = ["Application Support", "Caches", "Frameworks", "Preferences"].map {
       "\(store.path)/tree/System/Library/\($0)"

@@ -37,7 +37,8 @@ package final class MountedStore: Sendable {
   /// As someone, with the store at a place of its own if one is given.
   package init(owner: Account?, store: String? = nil, initOptions: [String] = []) throws {
     self.owner = owner
-    temporary = try TemporaryDirectory(mode: 0o777)
+    // Where others may write, but not put another store in this one's place.
+    temporary = try TemporaryDirectory(mode: 0o1777)
     self.store = store ?? temporary.appending("store")
     let made = try run(["init", self.store] + initOptions)
     guard made.status == 0 else { throw Failure(words: made.errors) }

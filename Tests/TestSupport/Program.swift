@@ -8,6 +8,7 @@ internal import LinuxIO
 
 /// How a program ended, and what it printed.
 package struct ProgramResult: Sendable {
+  /// As a shell has it: 128 and its number for a signal, which is none of a command's own then.
   package let status: Int32
   package let output: String
   package let errors: String
@@ -72,7 +73,8 @@ package enum Program {
     try retrying { waitpid(pid, &status, 0) }
     let signal = clx_term_signal(status)
     return ProgramResult(
-      status: signal == 0 ? clx_exit_status(status) : signal, output: output.text(of: "out") ?? "",
+      status: signal == 0 ? clx_exit_status(status) : Ending.signal(signal).number,
+      output: output.text(of: "out") ?? "",
       errors: output.text(of: "err") ?? "")
   }
 

@@ -68,9 +68,15 @@ package struct DataReplacer {
     let name = container.path.splitAtName.name
     let parent = container.parent.fd
     let kind = container.record.kind
+    #if DEBUG
+      Halt.at(.copyChecked)
+    #endif
     do throws(Errno) {
       try observer.changing(.exchanged(name: name, with: new.copy, in: container.above)) { () throws(Errno) in
         guard try ObjectIdentity(of: new.copy, in: parent) == identity else { throw .ESTALE }
+        #if DEBUG
+          Halt.at(.copyCompared)
+        #endif
         let flags = UInt32(CLX_RENAME_EXCHANGE)
         try parent.rename(new.copy, to: parent, name, flags: flags)
         do throws(Errno) {

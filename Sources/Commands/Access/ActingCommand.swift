@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Daemon
 internal import Glibc
 internal import LinuxIO
 
@@ -12,19 +13,29 @@ enum ActingCommand {
     return Account.numbered(uid)
   }
 
-  /// Has a command carried out by the user that root names, where the store is mounted; nil otherwise.
+  /// Has a command carried out by the user that root names; nil for who runs this.
   ///
-  /// What is done in a home while its owner can be at work there is done by them. `words` gets the mount
-  /// point.
+  /// It reads and writes files outside the store, at paths that may lead anywhere: what the user can't reach
+  /// there must not be reached for them. So their own process does it, and that needs a mount. `words` gets
+  /// the mount point.
   static func onMount(
     of store: String?, for user: String?, _ context: Context, _ words: (String) -> [String]
   ) throws -> ExitCode? {
     guard let account = try account(user, context) else { return nil }
-    for path in DaemonSearch.paths(of: store, context) {
+    let paths = DaemonSearch.paths(of: store, context)
+    for path in paths {
       guard let mount = DaemonSearch.mount(at: path) ?? DaemonSearch.mount(ofStore: path) else { continue }
       return try perform(words(mount.mountPoint), as: account, context)
     }
-    return nil
+    // The mount may show another source than the path of the store.
+    if let found = DaemonSearch(context).daemon(at: paths) {
+      return try perform(words(found.status.mountPoint), as: account, context)
+    }
+    let path = paths.last ?? context.defaultStore
+    throw CommandFailure(
+      .notMounted,
+      "the store \(path) is not mounted, and \(account.name) can only use it through a mount; "
+        + "mount it first: 'insula mount \(path)'")
   }
 
   /// Has that user's own process carry out a command, whose words leave `--user` out; paths in them are

@@ -24,7 +24,8 @@ struct LogWords {
       let count = entry.more ?? 0
       return "\(subject) was refused \(count) more things, which are not listed one by one"
     }
-    var text = "\(subject) may not \(deed) \(path?.forShell ?? "something whose path is unknown")"
+    let refusal = entry.rule == RefusalRule.deadly.rawValue ? "got an I/O error when it was to" : "may not"
+    var text = "\(subject) \(refusal) \(deed) \(path?.forShell ?? "something whose path is unknown")"
     if let more = entry.more {
       let until = entry.until.map { " until \(LogTime.text($0))" } ?? ""
       text += ": \(more) more time\(more == 1 ? "" : "s")\(until)"
@@ -164,6 +165,9 @@ struct LogWords {
     case .owner: "only the owner, or root, may do this"
     case .sticky: "in a sticky folder only the owner of a file, or of the folder, may do this"
     case .append: "it may only be appended to: an ACL or a flag allows no more"
+    case .deadly:
+      "two processes that serve the store died by this request; the daemon's log and 'coredumpctl' may say "
+        + "why"
     }
   }
 }

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Store
 
 /// What the filesystem offers on which a store lies, or would lie.
 struct BackingDiagnosis {
@@ -21,7 +22,7 @@ struct BackingDiagnosis {
     while true {
       if let directory = try? open(found) {
         let fd = directory.fd
-        return [store(found), kind(fd)] + machines(fd)
+        return [store(found)] + door(found) + [kind(fd)] + machines(fd)
           + [handles(fd), attributes(fd), renames(fd), creationTimes(fd), unnamedFiles(fd), space(fd)]
       }
       guard found != "/", let slash = found.lastIndex(of: "/") else { break }
@@ -44,6 +45,14 @@ struct BackingDiagnosis {
       : Diagnosis(
         name: "store", level: .warn, finding: "\(path) does not exist yet; checked \(found) instead",
         advice: "'insula init' creates it")
+  }
+
+  /// Who else gets at the store.
+  private func door(_ found: String) -> [Diagnosis] {
+    guard found == path, let store = try? Store(opening: path, .inspect) else { return [] }
+    return store.doorFindings.map {
+      Diagnosis(name: "way to the store", level: .fail, finding: "\($0.path) \($0.words)", advice: $0.advice)
+    }
   }
 
   private func kind(_ directory: FD) -> Diagnosis {

@@ -156,7 +156,9 @@ struct MountCommand: Command {
     } catch {
       // Who waits for the mount would wait for ever.
       context.console.note("mount: can't serve \(mountPath) any more, so it is removed")
-      try? Unmounting.unmount(mountPath, lazily: true, context)
+      if let mount = DaemonSearch.mount(at: mountPath) {
+        try? Unmounting.unmount(mount, lazily: true, context)
+      }
       throw error
     }
   }
@@ -215,6 +217,9 @@ struct MountCommand: Command {
 
   /// Nothing is turned off in silence.
   private func noteWhatNeedsRoot(_ store: Store, _ context: Context) {
+    for finding in store.doorFindings {
+      context.console.note("mount: \(finding.path) \(finding.words); \(finding.advice)")
+    }
     guard store.description.mode == .rootless else { return }
     for flag in [MountFlag.relatime, .strictatime] where options.serve.mountFlags.contains(flag) {
       context.console.note(

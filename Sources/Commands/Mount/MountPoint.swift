@@ -50,7 +50,7 @@ struct MountPoint {
               ? "unmount it with 'insula unmount \(path)'"
               : "choose another directory, or run 'umount \(path)' first"))
       }
-      try Unmounting.detach(path, context)
+      try Unmounting.detach(mount, context)
       context.console.inform("removed a dead mount from \(path) (its daemon was killed)")
     }
   }

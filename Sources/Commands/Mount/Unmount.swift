@@ -59,7 +59,7 @@ struct UnmountCommand: Command {
   private func takeAway(_ mount: MountEntry, _ daemon: ControlClient?, _ context: Context) throws {
     guard let daemon else {
       let isDead = MountPoint.isDead(mount.mountPoint)
-      try Unmounting.unmount(mount.mountPoint, lazily: lazily || isDead, context)
+      try Unmounting.unmount(mount, lazily: lazily || isDead, context)
       if isDead {
         context.console.inform("removed a dead mount from \(mount.mountPoint) (its daemon was killed)")
       }
@@ -71,7 +71,7 @@ struct UnmountCommand: Command {
     } catch {
       // The daemon may be gone before it could answer, because it did what it was asked for.
       if try MountTable.current().top(at: mount.mountPoint) != mount { return }
-      return try Unmounting.unmount(mount.mountPoint, lazily: lazily, context)
+      return try Unmounting.unmount(mount, lazily: lazily, context)
     }
     switch reply {
     case .running(let ended):
@@ -96,7 +96,7 @@ struct UnmountCommand: Command {
             + "with 'insula unmount --lazy \(mount.mountPoint)'"
         ])
     // Who does that for the daemon is gone.
-    case .errno(.EPIPE): try Unmounting.unmount(mount.mountPoint, lazily: lazily, context)
+    case .errno(.EPIPE): try Unmounting.unmount(mount, lazily: lazily, context)
     case .inUse:
       throw CommandFailure(
         .busy, "\(mount.mountPoint) stays mounted: \(failure.message)",

@@ -6,12 +6,10 @@ internal import LinuxIO
 
 /// Takes mounts away without the help of their daemon.
 enum Unmounting {
-  /// Corresponds to `umount(8)`; a user's own mount goes through fusermount3.
-  static func unmount(_ path: String, lazily: Bool, _ context: Context) throws {
-    if context.isRoot {
-      try LinuxIO.unmount(path, lazily: lazily)
-      return
-    }
+  /// Takes that mount away and no other; a user's own goes through fusermount3, which sees to that itself.
+  static func unmount(_ mount: MountEntry, lazily: Bool, _ context: Context) throws {
+    if context.isRoot { return try mount.unmount(lazily: lazily) }
+    let path = mount.mountPoint
     guard let helper = Requirements.find("fusermount3", context) else {
       throw CommandFailure(
         .failed, "can't unmount \(path): fusermount3 is missing; install it ('apt-get install fuse3')")
@@ -24,12 +22,13 @@ enum Unmounting {
   }
 
   /// Takes a mount away whose daemon is dead.
-  static func detach(_ path: String, _ context: Context) throws {
+  static func detach(_ mount: MountEntry, _ context: Context) throws {
     do {
-      try unmount(path, lazily: true, context)
+      try unmount(mount, lazily: true, context)
     } catch let error as Errno {
       throw CommandFailure(
-        CommandFailure(error).code, "can't remove the dead mount from \(path): \(error.message)")
+        CommandFailure(error).code,
+        "can't remove the dead mount from \(mount.mountPoint): \(error.message)")
     }
   }
 

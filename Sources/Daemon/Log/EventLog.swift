@@ -83,9 +83,13 @@ package final class EventLog: RefusalListener {
 
   package func refused(_ refusal: Refusal, path: () -> [UInt8]?) {
     let now = RefusalTable.Moment.now
-    guard state.withLock({ $0.refusals.note(refusal, at: now) }) else { return }
+    let isNoted = state.withLock { $0.refusals.note(refusal, at: now) }
+    guard isNoted || refusal.rule == .deadly else { return }
     // Now that there will be a line.
     let entry = LogEntry(refusal, path: path(), at: now.milliseconds)
+    // Nobody hides it behind many refusals: each costs two workers.
+    if refusal.rule == .deadly { DaemonLog.write(entry.textOfDeaths) }
+    guard isNoted else { return }
     state.change { state in
       state.refusals.add(entry, length: entry.length, for: refusal)
       guard state.waiting.count < Self.mostWaiting else { return }
@@ -152,6 +156,13 @@ extension LogEntry {
     program = process?.name
     operation = refusal.operation.rawValue
     rule = refusal.rule.rawValue
+  }
+
+  /// A request by which workers have died, for the daemon's log.
+  fileprivate var textOfDeaths: String {
+    let who = app.map { "app \($0) of user \(user ?? 0)" } ?? "user \(user ?? 0)"
+    let what = "\(operation ?? "use") \(path.map { "/" + $0.sanitized } ?? "what has no path")"
+    return "two processes that serve died by a request of \(who) (\(what)); it is answered with an I/O error"
   }
 
   /// About how long its line is.

@@ -65,6 +65,9 @@ package final class KeptState: @unchecked Sendable {
     case wish
     /// The keeper ended, and with it the last worker.
     case keeperEnded
+
+    /// Whether a worker has died that was to serve on.
+    package var isDeath: Bool { if case .signal = self { true } else { false } }
   }
 
   struct Header {

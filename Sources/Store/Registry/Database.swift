@@ -20,7 +20,8 @@ struct Database: ~Copyable {
   private let handle: OpaquePointer
   /// Where the database is, for messages.
   let path: String
-  /// The connection finds its files through this descriptor, so it is closed after the connection.
+  /// The connection uses its files by this, through the descriptor of the directory: both go after it.
+  private let files: AnchoredFiles
   private let directory: OwnedFD
   private let journal: String
   /// How much longer a statement may go on; nil where it may for ever.
@@ -52,7 +53,9 @@ struct Database: ~Copyable {
     _ name: String, in directory: FD, path: String, patience: Int32, as use: Use = .kept
   ) throws(StoreError) -> Database {
     let directory = try explaining("open", path) { () throws(Errno) in try directory.duplicated() }
-    guard AnchoredFiles.areRegistered else {
+    if case .kept = use { try requireOurs(name, in: directory.fd, path: path) }
+    let file = "/proc/self/fd/\(directory.fd.raw)/\(name)"
+    guard let files = AnchoredFiles(to: file) else {
       throw .registryFailed(
         doing: "open", path: path, message: "SQLite does not accept insula's file access layer")
     }
@@ -60,10 +63,9 @@ struct Database: ~Copyable {
     let access = use == .strange ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE
     let flags =
       access | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE
-    let file = "/proc/self/fd/\(directory.fd.raw)/\(name)"
     // A stranger's is read as it is: no lock, no journal of theirs that would be played back.
     let code = sqlite3_open_v2(
-      use == .strange ? "file:\(file)?immutable=1" : file, &opened, flags, AnchoredFiles.name)
+      use == .strange ? "file:\(file)?immutable=1" : file, &opened, flags, files.name)
     guard let opened else {
       throw .registryFailed(doing: "open", path: path, message: "out of memory")
     }
@@ -73,17 +75,19 @@ struct Database: ~Copyable {
       throw failure
     }
     let database = Database(
-      handle: opened, path: path, directory: directory, journal: name + "-journal", isBounded: use == .strange
-    )
+      handle: opened, path: path, files: files, directory: directory, journal: name + "-journal",
+      isBounded: use == .strange)
     try database.prepare(patience, use)
     return database
   }
 
   private init(
-    handle: OpaquePointer, path: String, directory: consuming OwnedFD, journal: String, isBounded: Bool
+    handle: OpaquePointer, path: String, files: consuming AnchoredFiles, directory: consuming OwnedFD,
+    journal: String, isBounded: Bool
   ) {
     self.handle = handle
     self.path = path
+    self.files = files
     self.directory = directory
     self.journal = journal
     steps = isBounded ? .allocate(capacity: 1) : nil
@@ -299,6 +303,18 @@ struct Database: ~Copyable {
     _ code: Int32, _ doing: String, of handle: OpaquePointer, _ path: String
   ) -> StoreError {
     let message = sqlite3_errmsg(handle).map { String(cString: $0) } ?? "error \(code)"
+    switch code {
+    case AnchoredFiles.namesOtherFile:
+      return .registryDamaged(
+        path: path,
+        what: "the journal beside it names another file, which insula never writes, so somebody else made it")
+    // Whoever can't write can't take an interrupted change back.
+    case SQLITE_READONLY | 3 << 8:
+      return .registryFailed(
+        doing: doing, path: path,
+        message: "a change of it was interrupted; mount the store once where it can be written")
+    default: break
+    }
     return switch code & 0xff {
     case SQLITE_BUSY, SQLITE_LOCKED: .registryBusy(path: path)
     case SQLITE_CORRUPT, SQLITE_NOTADB: .registryDamaged(path: path, what: message)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Fuse
+package import Fuse
 internal import LinuxIO
 internal import Policy
 internal import Synchronization
@@ -37,6 +37,8 @@ extension View {
       return (1...bytes.count).contains(length) ? Array(bytes[..<length]) : nil
     }
   }
+
+  package var served: ServedPlace? { ServedPlace(volume.served, view: number) }
 
   /// Takes over what another worker has left.
   func takeOver() {

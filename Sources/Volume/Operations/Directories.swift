@@ -86,6 +86,8 @@ extension View {
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: max(writer.roomInEntries, 1024), alignment: 16)
     defer { buffer.deallocate() }
+    var listed = 0
+    defer { opened.listing?.listed(listed) }
     while true {
       let count = try directory.readDirectory(into: buffer)
       guard count > 0 else { return }
@@ -93,6 +95,7 @@ extension View {
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let found = entries.next() {
         guard writer.hasRoom(for: found.name) else { return }
+        listed += 1
         add(found, found.next, in: parent, status, withAttributes ? validity : nil, to: &writer, by: caller)
       }
     }

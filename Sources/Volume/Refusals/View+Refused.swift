@@ -10,15 +10,27 @@ extension View {
   /// Tells whoever wants to know what this view has refused.
   package func refused(_ request: RefusedRequest) {
     guard let listener = volume.refusals, let note = RefusalNote(request.note) else { return }
-    // Another user who was let into an app's view is judged as one who looks at the whole tree.
-    let isOwn = audience.user.map { $0 == request.caller.uid } ?? true
-    let asApp = isOwn ? app : nil
     let rule = RefusalRule(note, inApp: app != nil)
-    guard asApp != nil || rule.isOurs else { return }
+    guard appThatAsked(request.caller) != nil || rule.isOurs else { return }
+    tell(listener, request, rule)
+  }
+
+  /// Tells of a request by which two workers have died, and drops what they have opened for it.
+  package func gaveUp(_ request: RefusedRequest) {
+    releaseUnanswered(request.caller.request)
+    if let listener = volume.refusals { tell(listener, request, .deadly) }
+  }
+
+  /// Another user who was let into an app's view is judged as one who looks at the whole tree.
+  private func appThatAsked(_ caller: Caller) -> AppIdentifier? {
+    audience.user.map { $0 == caller.uid } ?? true ? app : nil
+  }
+
+  private func tell(_ listener: any RefusalListener, _ request: RefusedRequest, _ rule: RefusalRule) {
     listener.refused(
       Refusal(
-        app: asApp, user: request.caller.uid, thread: request.caller.pid, operation: request.operation,
-        rule: rule, key: key(of: request, rule))
+        app: appThatAsked(request.caller), user: request.caller.uid, thread: request.caller.pid,
+        operation: request.operation, rule: rule, key: key(of: request, rule))
     ) { path(of: request) }
   }
 

@@ -101,12 +101,14 @@ extension Volume {
 
   /// The first spelling of a name in a directory, found by reading that, and about how much all its names
   /// take.
+  ///
+  /// EOVERFLOW if there are too many.
   func searchedSpelling(
-    of name: NameKey, in directory: FD
+    of name: NameKey, in directory: FD, limit: Int = KeptListing.Bound().names
   ) throws(Errno) -> (found: [UInt8]?, weight: Int) {
     var weight = 0
     var found: [UInt8]?
-    try forEachName(in: directory) { other in
+    try forEachName(in: directory, limit: limit) { other in
       weight += other.length + 25
       if name.isSpelled(other.buffer), found.map({ other.buffer.lexicographicallyPrecedes($0) }) ?? true {
         found = Array(other.buffer)
@@ -117,7 +119,13 @@ extension Volume {
   }
 
   /// Calls `body` for each name, until it says that it has seen enough.
-  private func forEachName(in directory: FD, _ body: (Name) -> Bool) throws(Errno) {
+  ///
+  /// EOVERFLOW if there are too many: who serves the directory may list names without end, also one again and
+  /// again.
+  private func forEachName(
+    in directory: FD, limit: Int = KeptListing.Bound().names, _ body: (Name) -> Bool
+  ) throws(Errno) {
+    var room = limit
     let listing = try openForListing(directory, sparingTime: true)
     let size = 32 << 10
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
@@ -128,6 +136,8 @@ extension Volume {
       var entries = DirectoryEntries(
         UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
       while let entry = entries.next() {
+        room -= 1
+        guard room >= 0 else { throw .EOVERFLOW }
         if entry.name.isComponent, !body(entry.name) { return }
       }
     }

@@ -198,7 +198,8 @@ internal import Testing
       unlink(shell.temporary.appending("store/keys/trust/\(name)"))
     }
     let untrusted = try update()
-    #expect(untrusted.status != 0 && untrusted.errors.contains("insula trust add"), "\(untrusted)")
+    let isUntrusted = ExitCode(rawValue: untrusted.status) == .found(BundleProblem(.untrusted))
+    #expect(isUntrusted && untrusted.errors.contains("insula trust add"), "\(untrusted)")
   }
 
   /// Another root that the store trusts has somebody of the same team's name; its index would not be compared
@@ -238,7 +239,9 @@ internal import Testing
     for text in spoiled {
       try shell.temporary.write(text, to: "apps/index.plist")
       let result = try update()
-      #expect(result.status != 0, "\(text.prefix(100)): \(result.output)")
+      // What can be read and is not what was signed is told as that.
+      let code: ExitCode = text.contains("Evil.tar") ? .found(BundleProblem(.signatureMismatch)) : .failed
+      #expect(ExitCode(rawValue: result.status) == code, "\(text.prefix(100)): \(result)")
     }
     #expect(version() == before)
     unlink(apps + "/index.plist")

@@ -40,7 +40,7 @@ internal import Testing
   private func refused(_ words: String...) throws -> String {
     let before = try shell.temporary.names()
     let result = shell.run(["new-app"] + words)
-    #expect(result.code != .ok && result.output.isEmpty)
+    #expect(result.code == .failed && result.output.isEmpty, "\(result)")
     #expect(try shell.temporary.names() == before)
     return result.errors
   }

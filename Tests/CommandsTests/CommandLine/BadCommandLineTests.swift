@@ -54,11 +54,16 @@ internal import Testing
     #expect(left == ["dir", "file", "full"], "\(row.line) has made or removed something: \(left)")
   }
 
+  /// Each command has a line that it can't understand, and each kind of end that needs no store is tried.
   @Test func everyCommandIsThere() {
     #expect(Self.rows.count >= 100 && Set(Self.rows.map(\.line)).count == Self.rows.count)
     for description in Insula.commands.map({ $0.description }) {
       let isThere = Self.rows.contains { ($0.line + " ").hasPrefix(description.name + " ") }
       #expect(isThere, "\(description.name)")
+      let isMisused = Self.rows.contains {
+        ($0.line + " ").hasPrefix(description.name + " ") && $0.code == .usage
+      }
+      #expect(isMisused, "\(description.name) has no line that ends with \(ExitCode.usage.name)")
     }
   }
 }

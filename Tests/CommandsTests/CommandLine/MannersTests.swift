@@ -87,10 +87,16 @@ internal import Testing
     #expect((error?["message"] as? String)?.hasPrefix("a\u{1b}[2J\n\u{202e}\"}: ") == true)
   }
 
-  /// Each exit code is known to programs by one name.
+  /// Each exit code is known to programs by one name, and stays what it is: scripts rely on it, and so do the
+  /// tests that run the program.
   @Test func codesHaveNames() {
     let codes = ExitCode.general + BundleProblem.all.map(ExitCode.found)
     #expect(Set(codes.map(\.name)).count == codes.count)
+    #expect(Set(codes.map(\.rawValue)).count == codes.count)
+    #expect(ExitCode.general.map(\.name) == Ending.names.map(\.name))
+    #expect(ExitCode.general.map(\.rawValue) == Ending.names.map(\.status.number))
+    // Nothing of a command's own looks like a signal, or like what a shell says of a program.
+    #expect(codes.allSatisfy { $0.rawValue < 126 })
   }
 
   @Test(

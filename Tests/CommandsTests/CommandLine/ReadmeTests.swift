@@ -40,8 +40,8 @@ struct ReadmeTests {
   }
 
   @Test func tour() throws {
-    let temporary = try TemporaryDirectory(mode: 0o777)
-    let home = try temporary.makeDirectory("home", mode: 0o777)
+    let temporary = try TemporaryDirectory(mode: 0o1777)
+    let home = try temporary.makeDirectory("home", mode: 0o1777)
     let directory = URL(fileURLWithPath: Program.insula).deletingLastPathComponent().path
     let environment = [
       "HOME": home, "PATH": "\(directory):/usr/bin:/bin", "LC_ALL": "C", "XDG_DATA_HOME": "",

@@ -138,8 +138,7 @@ struct FullDiskTests {
       #expect(try apps.mounted.unmount().status == 0)
       try apps.mounted.mount()
       let isThere = access(bundle, F_OK) == 0
-      let hasFailed = result.status != 0
-      #expect(isThere == hasFailed, "with \(step): \(result.errors)")
+      #expect(result.ending == (isThere ? .failed : .ok), "with \(step): \(result)")
       let known = try fixture.look { try $0.apps() }.map(\.identifier)
       #expect(known.contains(app.identifier) == isThere, "with \(step)")
       let intents = try fixture.look { try $0.intents() }

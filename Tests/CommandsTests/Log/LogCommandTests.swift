@@ -47,8 +47,9 @@ internal import Testing
     for rule in RefusalRule.allCases {
       for operation in RefusedOperation.allCases {
         let words = LogWords(denied(rule.rawValue, operation.rawValue), path: "/i/Users/a/x")
+        let refusal = rule == .deadly ? "got an I/O error when it was to" : "may not"
         #expect(
-          words.sentence.hasPrefix("org.example.app may not ") && words.sentence.hasSuffix("/i/Users/a/x"))
+          words.sentence.hasPrefix("org.example.app \(refusal) ") && words.sentence.hasSuffix("/i/Users/a/x"))
         #expect(words.advice?.isEmpty == false)
       }
     }

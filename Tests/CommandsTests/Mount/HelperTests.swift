@@ -109,8 +109,8 @@ internal import Testing
   /// An ordinary user installs for themselves, without what takes root, and takes it away again.
   @Test(.enabled(if: Program.isRoot, "becoming another user needs root"))
   func userInstallsForThemselves() throws {
-    let temporary = try TemporaryDirectory(mode: 0o777)
-    let home = try temporary.makeDirectory("home", mode: 0o777)
+    let temporary = try TemporaryDirectory(mode: 0o1777)
+    let home = try temporary.makeDirectory("home", mode: 0o1777)
     let setting = ["HOME": home, "PREFIX": "~/.local", "INSULA": Program.insula, "PATH": "/usr/bin:/bin"]
     let script = Repository.root + "/mount-scripts/install.sh"
     let result = try Program.runAsNobody([script, "install"], environment: setting)
@@ -139,7 +139,7 @@ internal import Testing
 
   /// What a packager takes is whole, whoever builds it, and knows the place where it will be.
   @Test func packageIsWhole() throws {
-    let temporary = try TemporaryDirectory(mode: 0o777)
+    let temporary = try TemporaryDirectory(mode: 0o1777)
     let setting = [
       "PREFIX": "/opt/in&sula", "INSULA": Program.insula, "DESTDIR": temporary.path, "SBINDIR": "/usr/sbin",
     ]
@@ -168,8 +168,8 @@ internal import Testing
   /// Whoever has run the README's first command goes on with what it prints, and not with an error.
   @Test(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
   func upSaysHowTheShellFindsInsula() throws {
-    let temporary = try TemporaryDirectory(mode: 0o777)
-    let home = try temporary.makeDirectory("home", mode: 0o777)
+    let temporary = try TemporaryDirectory(mode: 0o1777)
+    let home = try temporary.makeDirectory("home", mode: 0o1777)
     try temporary.makeDirectory("bin")
     // The program is built already, and not for release.
     let built = URL(fileURLWithPath: Program.insula).deletingLastPathComponent().path

@@ -243,7 +243,7 @@ struct MountTests {
 
   @Test func defaultsOfAUserNeedNoArgument() throws {
     let mounted = try MountedStore(asNobody: true)
-    let home = try mounted.temporary.makeDirectory("home", mode: 0o777)
+    let home = try mounted.temporary.makeDirectory("home", mode: 0o1777)
     let before = try mounted.run("mount")
     #expect(before.status == ExitCode.noStore.rawValue && before.errors.contains("insula init"))
     #expect(try mounted.run("init").status == 0)

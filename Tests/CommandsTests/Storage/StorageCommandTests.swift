@@ -48,7 +48,7 @@ internal import Testing
     #expect(storage("--html", page).code == .ok)
     #expect(try String(contentsOfFile: page + ".other", encoding: .utf8) == "before")
     #expect(storage("--html", "-").output == (try String(contentsOfFile: page, encoding: .utf8)))
-    #expect(storage("--html", "missing/page.html").code != .ok)
+    #expect(storage("--html", "missing/page.html").code == .failed)
   }
 
   @Test(arguments: ["symlink", "dangling", "fifo", "directory"])
@@ -64,7 +64,7 @@ internal import Testing
       }
     try #require(made == 0)
     let result = storage("--html", page)
-    #expect(result.code != .ok && result.errors.contains("is no file; nothing was changed"), "\(result)")
+    #expect(result.code == .failed && result.errors.contains("is no file; nothing was changed"), "\(result)")
     #expect(try String(contentsOfFile: target, encoding: .utf8) == "mine")
     #expect(access(target + ".none", F_OK) != 0)
     #expect(try FileManager.default.contentsOfDirectory(atPath: shell.temporary.path).count == 3)
@@ -75,7 +75,7 @@ internal import Testing
     let page = try shell.temporary.write("theirs", to: "page.html")
     try #require(chown(page, 12345, 12345) == 0)
     let result = storage("--html", page)
-    #expect(result.code != .ok && result.errors.contains("belongs to somebody else"), "\(result)")
+    #expect(result.code == .failed && result.errors.contains("belongs to somebody else"), "\(result)")
     #expect(try String(contentsOfFile: page, encoding: .utf8) == "theirs")
   }
 }

@@ -77,7 +77,7 @@ func shellArchives(_ check: inout Checks) {
   }
   check("shell.dd.direct", tools: ["dd", "cmp"]) { t in
     let (status, output) = try t.shell("dd if=/dev/zero of=probe bs=4096 count=1 oflag=direct status=none")
-    if status != 0 { throw t.lacking("no O_DIRECT here: \(output.prefix(80))") }
+    guard status == 0 else { throw t.lacking("no O_DIRECT here: \(output.prefix(80))") }
     try t.sh(
       """
       head -c 409600 /dev/urandom > a; dd if=a of=b bs=4096 oflag=direct status=none; cmp a b

@@ -19,7 +19,7 @@ extension Trial {
   @discardableResult
   func sh(_ script: String, file: StaticString = #fileID, line: UInt = #line) throws -> String {
     let (status, output) = try shell(script)
-    guard status != 0 else { return output }
+    if status == 0 { return output }
     let tail = output.suffix(400).split(separator: "\n").joined(separator: " | ")
     throw Failure(text: "expected exit status 0, saw \(ending(status)): \(tail) (\(file):\(line))")
   }

@@ -77,7 +77,7 @@ struct BackupViewTests {
       fixture, "backup run org.example.notes -- sh -c \"$FIND\"")
     #expect(names(one) == [".in2", "in3", "in4"], "\(one.output)\(one.errors)")
     let unknown = try shell(fixture, "backup run org.example.none -- true")
-    #expect(unknown.status != 0 && unknown.errors.contains("org.example.none"), "\(unknown.errors)")
+    #expect(unknown.ending == .failed && unknown.errors.contains("org.example.none"), "\(unknown)")
   }
 
   @Test(arguments: [false, true])
@@ -103,7 +103,7 @@ struct BackupViewTests {
       try fixture.shell("umask 077; touch \"$POINT/Users/$(id -un)/Documents/in9\"", as: other.account).status
         == 0)
     let refused = try shell(fixture, "backup run --user \(other.account.name) -- true")
-    #expect(refused.status != 0 && refused.errors.contains("only root"), "\(refused.errors)")
+    #expect(refused.ending == .notPermitted && refused.errors.contains("only root"), "\(refused)")
     // Whoever writes to the daemon past the command gets no more.
     let line = #"{"verb":"backup","backup":{"apps":[],"user":\#(other.account.uid)}}"#
     #expect(try fixture.ask(line).contains("only root"))
@@ -223,7 +223,7 @@ struct BackupViewTests {
     #expect(
       result.output.hasSuffix("not backed up any more.\n0\norg.example.notes is backed up.\n1\n"),
       "\(result.output)\(result.errors)")
-    #expect(result.status != 0 && result.errors.contains("x.y"))
+    #expect(result.ending == .failed && result.errors.contains("x.y"))
   }
 
   /// An app may say that its own files need no backup, and not that its user's do not.
@@ -325,7 +325,7 @@ struct BackupViewTests {
     try fixture.succeed("user", "add", other.account.name, "--store", fixture.mounted.store)
     let others = try fixture.shell(
       "\"$INSULA\" backup why $POINT/Users/\(fixture.user.name)/Public", as: other.account)
-    #expect(others.status != 0 && others.errors.contains("another user's home"), "\(others)")
+    #expect(others.ending == .failed && others.errors.contains("another user's home"), "\(others)")
   }
 
   // MARK: While it is made

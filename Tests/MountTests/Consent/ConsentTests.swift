@@ -109,7 +109,7 @@ struct ConsentTests {
     let result = try fixture.inside(
       "cd \"$HOME_OF_USER/Music\"; cat Music/song; cat Other/file; echo x > new")
     #expect(result.output == (isAll ? "song\nother\n" : "song\n"), "\(result)")
-    #expect(result.status != 0, "it can't be changed: \(result)")
+    #expect(result.isRefusal, "it can't be changed: \(result)")
   }
 
   /// A restriction that comes while an app runs takes from it what it had.

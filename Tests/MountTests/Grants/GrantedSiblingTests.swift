@@ -263,6 +263,41 @@ struct GrantedSiblingTests {
     }
   }
 
+  /// The user looks at what the app has open beside its file.
+  ///
+  /// That takes nothing from the app, and shows the app's other view nothing. Saved, it is the file of all
+  /// three.
+  @Test(arguments: [false, true]) func anOpenSiblingMayBeLookedAt(rootless: Bool) throws {
+    let desk = try Desk(rootless, views: 2)
+    let fixture = desk.fixture
+    let flags = O_RDWR | O_CLOEXEC
+    let own = open(desk.own("letter.tmp"), flags | O_CREAT, 0o666)
+    let seen = open(desk.all("letter.tmp"), O_RDONLY | O_CLOEXEC)
+    try #require(own >= 0 && seen >= 0)
+    defer { for file in [own, seen] { close(file) } }
+    func text(_ file: Int32) -> String {
+      var bytes = [UInt8](repeating: 0, count: 64)
+      let count = pread(file, &bytes, bytes.count, 0)
+      return count < 0 ? Errno.last.message : String(decoding: bytes[..<count], as: UTF8.self)
+    }
+    #expect(pwrite(own, "mine", 4, 0) == 4)
+    #expect(text(seen) == "mine" && fixture.text(desk.all("letter.tmp")) == "mine")
+    #expect(pwrite(own, "more", 4, 4) == 4)
+    #expect(text(seen) == "minemore" && text(own) == "minemore" && desk.isSeen("letter.tmp"))
+    let hidden = fixture.own("d/letter.tmp", view: 2)
+    #expect(open(hidden, flags) == -1 && Errno.last == .ENOENT)
+    #expect(try fixture.names(fixture.own("d", view: 2)) == ["letter"])
+    try fixture.rename(desk.own("letter.tmp"), desk.own("letter"))
+    let other = open(fixture.own("d/letter", view: 2), flags)
+    try #require(other >= 0)
+    defer { close(other) }
+    for (file, change) in [(own, "a"), (other, "b")] {
+      #expect(pwrite(file, change, 1, 0) == 1)
+      for reader in [own, seen, other] { #expect(text(reader) == change + "inemore") }
+    }
+    #expect(fixture.text(desk.all("letter")) == "binemore" && !fixture.exists(desk.all("letter.tmp")))
+  }
+
   /// With `ln` in the place of the last rename; a later daemon must know what is at the name too.
   @Test(arguments: [false, true]) func savedByALinkIsWhatIsGranted(rootless: Bool) throws {
     let desk = try Desk(rootless)

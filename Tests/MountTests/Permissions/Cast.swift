@@ -32,7 +32,9 @@ final class Cast {
   var words: [String: String] = [:]
 
   /// With a store of root's, or one of the owner's.
-  init(rootless: Bool = false) throws {
+  ///
+  /// `before` goes before the program that mounts it.
+  init(rootless: Bool = false, before: (_ workshop: String) throws -> [String] = { _ in [] }) throws {
     workshop = try TemporaryDirectory(mode: 0o777)
     let team = try TemporaryGroup()
     self.team = team
@@ -41,7 +43,8 @@ final class Cast {
       .owner: owner, .primary: try TemporaryAccount(primaryGroup: team),
       .member: try TemporaryAccount(groups: [team]), .stranger: try TemporaryAccount(),
     ]
-    mounted = try MountedStore.mounted(owner: rootless ? owner.account : nil)
+    mounted = try MountedStore.mounted(
+      owner: rootless ? owner.account : nil, before: before(workshop.path))
   }
 
   // An account can't be removed while someone works as it.

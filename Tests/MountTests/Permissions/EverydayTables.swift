@@ -25,7 +25,7 @@ extension ShellTable {
       git reset -q --hard HEAD~1 && cat a b && git clone -q . \#
       ../clone && cat ../clone/a -> "one\ntwo\nb\none\ntwo"
       stranger: export GIT_CONFIG_GLOBAL="$HOME/git-$(id -u)"; cd work/repo -> no
-      stranger: git -C work/repo log -> no
+      stranger: git -C work/repo log -> exit 128
       """#),
     ShellTable(
       "several at one database",
@@ -38,10 +38,10 @@ extension ShellTable {
       member: sqlite3 work/db 'pragma journal_mode=wal; insert into t values (3);' -> "wal"
       owner: sqlite3 work/db 'select sum(n) from t;' -> "8"
       primary: sqlite3 work/db 'insert into t values (4); select sum(n) from t;' -> "12"
-      stranger: sqlite3 work/db 'select 1 from t;' -> no
+      stranger: sqlite3 work/db 'select 1 from t;' -> exit failed
       owner: insula acl +a "user:$member deny write" work/db
       member: sqlite3 work/db 'select sum(n) from t;' -> "12"
-      member: sqlite3 work/db 'insert into t values (5);' -> no
+      member: sqlite3 work/db 'insert into t values (5);' -> exit 8
       """#),
     ShellTable(
       "several at one program",

@@ -167,7 +167,7 @@ extension ShellTable {
     owner: insula flags nouchg,nohidden f -> ok
     root: insula flags noschg f -> ok
     owner: insula flags f -> "-"
-    owner: insula flags restricted f -> no
+    owner: insula flags restricted f -> exit usage
     owner: setfattr -n system.insula.flags -v restricted f -> EINVAL
     owner: setfattr -n system.insula.flags -v uchg,nonsense f -> EINVAL
     owner: insula flags f -> "-"

@@ -129,11 +129,11 @@ extension ShellTable {
     ShellTable(
       "access in sealed places and by flags",
       """
-      users: test -w ../../../System/Library -> no
-      root: test -w ../../../System/Library -> no
+      users: test -w ../../../System/Library -> exit failed
+      root: test -w ../../../System/Library -> exit failed
       all: test -r ../../../System/Library -> ok
       owner: touch f; chmod 666 f; insula flags uchg f
-      all: test -w f -> no
+      all: test -w f -> exit failed
       all: test -r f -> ok
       owner: insula flags nouchg f
       all: test -w f -> ok

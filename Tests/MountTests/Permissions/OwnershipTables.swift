@@ -127,13 +127,13 @@ extension ShellTable {
       "lists that are refused",
       """
       owner: touch f; ln -s f l; insula acl +a "user:$stranger allow read" f
-      owner: yes 'everyone allow read' | head -n 129 | insula acl -E f -> no
+      owner: yes 'everyone allow read' | head -n 129 | insula acl -E f -> exit usage
       owner: nfs4_setfacl -s $(yes A::EVERYONE@:r | head -n 129 | paste -sd ,) f >&2 -> E2BIG
-      owner: insula acl +a "user:no-such-user allow read" f -> no
-      owner: insula acl +a "user:$stranger allow fly" f -> no
-      owner: insula acl +a# 5 "user:$stranger allow read" f -> no
-      owner: insula acl -a# 1 f -> no
-      owner: insula acl -a "user:$member allow read" f -> no
+      owner: insula acl +a "user:no-such-user allow read" f -> exit usage
+      owner: insula acl +a "user:$stranger allow fly" f -> exit usage
+      owner: insula acl +a# 5 "user:$stranger allow read" f -> exit failed
+      owner: insula acl -a# 1 f -> exit failed
+      owner: insula acl -a "user:$member allow read" f -> exit failed
       owner: setfattr -n system.insula.acl -v nonsense f -> EINVAL
       owner: setfattr -n user.com.apple.system.Security -v nonsense f -> EINVAL
       owner: setfattr -n system.nfs4_acl -v nonsense f -> EINVAL
@@ -147,12 +147,12 @@ extension ShellTable {
       owner,root: getfattr -n system.posix_acl_access f -> EOPNOTSUPP
       owner,root: setfattr -n trusted.insula.acl -v nonsense f -> EPERM
       owner,root: setfattr -n user.insula.acl -v nonsense f -> EPERM
-      owner,root: getfattr -n trusted.insula.acl f -> no
+      owner,root: getfattr -n trusted.insula.acl f -> exit failed
       owner: insula acl f -> " 0: user:$stranger allow read"
       owner,root: insula acl +a "everyone allow add_file" ../../../System/Library -> EROFS
       owner,root: insula flags uchg ../../../System/Library -> EROFS
       owner: yes 'everyone allow read' | head -n 128 | insula acl -E f && insula acl f | wc -l -> "128"
-      owner: insula acl +a "user:$stranger deny read" f -> no
+      owner: insula acl +a "user:$stranger deny read" f -> exit failed
       owner: insula acl f | wc -l -> "128"
       """),
   ]

@@ -12,7 +12,8 @@ internal import Testing
 ///     WHO: COMMAND                prepares what follows, and must succeed
 ///     WHO: COMMAND -> ok          succeeds
 ///     WHO: COMMAND -> EACCES      fails, and says so in the words of this error; or any other of them
-///     WHO: COMMAND -> no          fails, whatever it says
+///     WHO: COMMAND -> no          is refused by a tool or the shell itself, whatever it says
+///     WHO: COMMAND -> exit NAME   ends with this status, by `insula`'s name for it or as a number
 ///     WHO: COMMAND -> "text"      succeeds, and prints this; `\n` is a line's end
 ///
 /// where WHO is one or several of root, owner, primary, member, stranger, or `users` for the four who are not
@@ -93,16 +94,24 @@ extension ProgramResult {
     "EOPNOTSUPP": .EOPNOTSUPP, "ENODATA": .ENODATA, "ENOENT": .ENOENT, "EEXIST": .EEXIST, "EIO": .EIO,
   ]
 
+  /// Also that of a shell that may not execute a program, and -1, which `nfs4_setfacl` ends with.
+  private static let refusals: Set<Ending> = [.failed, .seriousTrouble, .notExecutable, Ending(255)]
+
   /// What is not as expected; nil if all is.
   fileprivate func complaint(expected: String) -> String? {
-    let seen = "status \(status), '\(output.suffix(300))', '\(errors.suffix(300))'"
+    let seen = "\(ending), '\(output.suffix(300))', '\(errors.suffix(300))'"
     switch expected {
     case "ok": return status == 0 ? nil : "failed: \(seen)"
-    case "no": return status != 0 ? nil : "did not fail: \(seen)"
+    case "no": return isRefusal ? nil : "was not refused: \(seen)"
     default: break
     }
+    if expected.hasPrefix("exit ") {
+      let name = expected.dropFirst("exit ".count)
+      let status = Ending.names.first { $0.name == name }?.status ?? Int32(name).map { Ending($0) }
+      return status == ending ? nil : "expected \(expected), saw \(seen)"
+    }
     if let error = Self.errorsByName[expected] {
-      return status != 0 && errors.contains(error.message)
+      return Self.refusals.contains(ending) && errors.contains(error.message)
         ? nil : "expected \(expected), saw \(seen)"
     }
     guard expected.count >= 2, expected.first == "\"", expected.last == "\"" else {

@@ -22,8 +22,8 @@ struct ContainerTests {
     #expect(possible.status == 0, "\(person), elsewhere: \(line): \(possible.errors)")
     let refused = try fixture.run("\(prepare); \(here); \(line)", as: person)
     #expect(
-      refused.status != 0 && refused.errors.contains(errno.message),
-      "\(person), \(here): \(line): \(refused.status) \(refused.errors)")
+      refused.isRefusal && refused.errors.contains(errno.message),
+      "\(person), \(here): \(line): \(refused)")
   }
 
   @Test(arguments: [false, true]) func appsPlacesAreTheirUsersToFill(rootless: Bool) throws {

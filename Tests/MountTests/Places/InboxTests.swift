@@ -54,8 +54,8 @@ struct InboxTests {
         try renewOrdinary(fixture)
         let refused = try attempt(line, "Inbox", as: person, in: fixture)
         #expect(
-          refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
-          "\(person): \(line): \(refused.status) \(refused.errors)")
+          refused.isRefusal && refused.errors.contains(Errno.EPERM.message),
+          "\(person): \(line): \(refused)")
       }
     }
     #expect(try fixture.fingerprint(inbox, as: .owner) == before)
@@ -88,8 +88,8 @@ struct InboxTests {
         #expect(elsewhere.status == 0, "\(person): \(line): \(elsewhere.errors)")
         let refused = try fixture.run("\(prepare) at=$inbox; \(line)", as: person)
         #expect(
-          refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
-          "\(person): \(line): \(refused.errors)")
+          refused.isRefusal && refused.errors.contains(Errno.EPERM.message),
+          "\(person): \(line): \(refused)")
         try fixture.perform("cd $documents; rm -rf inbox file directory; test ! -e Inbox", as: person)
       }
     }
@@ -107,8 +107,8 @@ struct InboxTests {
         #expect(elsewhere.status == 0, "\(person): \(line): \(elsewhere.errors)")
         let refused = try fixture.run("\(prepare) at=$inbox; \(line)", as: person)
         #expect(
-          refused.status != 0 && refused.errors.contains(Errno.EPERM.message),
-          "\(person): \(line): \(refused.errors)")
+          refused.isRefusal && refused.errors.contains(Errno.EPERM.message),
+          "\(person): \(line): \(refused)")
       }
       // What it is in stays too.
       for line in [
@@ -116,7 +116,7 @@ struct InboxTests {
       ] {
         let refused = try fixture.run(line, as: person)
         #expect(
-          refused.status != 0 && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused.errors)")
+          refused.isRefusal && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused)")
       }
     }
     #expect(try fixture.perform("ls -A $inbox", as: .owner) == "")
@@ -132,7 +132,7 @@ struct InboxTests {
       "ls \"$cloud\"", "echo x >$data/tmp/x", "deliver $work/place/letter.txt",
     ] {
       let result = try fixture.run(line, as: .stranger)
-      #expect(result.status != 0, "\(line): \(result.output)")
+      #expect(result.isRefusal, "\(line): \(result)")
       let isOwn = line.hasPrefix("deliver") || result.errors.contains(Errno.EACCES.message)
       #expect(isOwn, "\(line): \(result.errors)")
     }
@@ -166,7 +166,7 @@ struct InboxTests {
         """, as: .owner)
       let refused = try fixture.run(
         "cd $inbox/away.rtfd; cat deep/leaf >/dev/null; echo more >>deep/leaf || mkdir deep/new", as: .owner)
-      #expect(refused.status != 0 && refused.errors.contains(Errno.EPERM.message), "\(refused.errors)")
+      #expect(refused.isRefusal && refused.errors.contains(Errno.EPERM.message), "\(refused)")
       try fixture.perform(
         "mv $inbox/away.rtfd $documents/note.rtfd; cd $documents/note.rtfd; touch deep/new; "
           + "rm deep/new; cd ..; rm -r note.rtfd; cd $work/place; deliver note.rtfd",
@@ -189,7 +189,7 @@ struct InboxTests {
     ] {
       let refused = try fixture.run(line, as: .owner)
       #expect(
-        refused.status != 0 && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused.errors)")
+        refused.isRefusal && refused.errors.contains(Errno.EPERM.message), "\(line): \(refused)")
     }
     try fixture.perform(
       "deliver $work/place/letter.txt; test -f $inbox/letter-2.txt; rm -r $inbox/*", as: .owner)

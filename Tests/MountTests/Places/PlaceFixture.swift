@@ -21,9 +21,10 @@ final class PlaceFixture {
   /// What `adding` puts into the bundle is signed with it.
   init(
     rootless: Bool = false, entitlements: [(key: String, value: String)] = [],
-    adding: (_ bundle: String) throws -> Void = { _ in }
+    adding: (_ bundle: String) throws -> Void = { _ in },
+    before: (_ workshop: String) throws -> [String] = { _ in [] }
   ) throws {
-    cast = try Cast(rootless: rootless)
+    cast = try Cast(rootless: rootless, before: before)
     people = rootless ? [.owner] : [.owner, .root]
     let owner = try #require(cast.account(.owner)).account
     let mounted = cast.mounted

@@ -279,7 +279,7 @@ struct RunSocketTests {
       "echo x > \(home)/Documents/own; insula grant org.example.tool \(home)/Documents/own")
     #expect(try tool("grants").output.contains("\(home)/Documents/own"))
     let other = try tool("info org.example.notes")
-    #expect(other.status != 0 && other.errors.contains("only about itself"), "\(other)")
+    #expect(other.ending == .notPermitted && other.errors.contains("only about itself"), "\(other)")
     for words in [
       "apps", "run org.example.notes", "status", "install x.app", "grant Tool x", "log", "mount", "ps",
     ] {

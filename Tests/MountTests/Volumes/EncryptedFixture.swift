@@ -41,11 +41,13 @@ final class EncryptedFixture: VolumeFixture {
   }
 
   func refuse(
-    _ script: String, _ words: String, as account: Account? = nil,
+    _ script: String, _ words: String, _ ending: Ending = .failed, as account: Account? = nil,
     location: SourceLocation = #_sourceLocation
   ) throws {
     let result = try shell(script, as: account)
-    #expect(result.status != 0 && result.errors.includes(words), "\(result)", sourceLocation: location)
+    #expect(
+      result.ending == ending && result.errors.includes(words), "\(script): \(result)",
+      sourceLocation: location)
   }
 
   /// The processes that decrypt something of this fixture.

@@ -36,11 +36,13 @@ struct HostVolumeTests {
     }
 
     func refuse(
-      _ script: String, _ words: String, as account: Account? = nil,
+      _ script: String, _ words: String, _ ending: Ending = .failed, as account: Account? = nil,
       location: SourceLocation = #_sourceLocation
     ) throws {
       let result = try shell(script, as: account)
-      #expect(result.status != 0 && result.errors.includes(words), "\(result)", sourceLocation: location)
+      #expect(
+        result.ending == ending && result.errors.includes(words), "\(script): \(result)",
+        sourceLocation: location)
     }
   }
 
@@ -136,7 +138,7 @@ struct HostVolumeTests {
     try host.expect("cat $V/sub/b; ls \"$POINT/Volumes\"", "two\nwork\n", as: other.account)
     try host.refuse("cat $V/a", "Permission denied", as: other.account)
     try host.refuse("touch $V/new", "Permission denied", as: other.account)
-    try host.refuse("volume eject work", "only root can eject it")
+    try host.refuse("volume eject work", "only root can eject it", .notPermitted)
   }
 
   /// What a list of the disk's own gives is not evaluated: its owner alone has such a file.
@@ -170,7 +172,7 @@ struct HostVolumeTests {
       "ln -s a $POINT/Volumes/new", "mv $V/sub $POINT/Volumes/new", "mv -T $V/sub $V",
     ] {
       let result = try host.shell(line, as: RunFixture.root)
-      #expect(result.status != 0, "\(line): \(result)")
+      #expect(result.isRefusal, "\(line): \(result)")
     }
     try host.expect("ls; ls $POINT/Volumes", "a\nsub\nwork\n")
     // The volume itself has the names of its disk, in each spelling its own.
@@ -204,7 +206,7 @@ struct HostVolumeTests {
         "it overlaps with the volume deep"
       ),
     ] {
-      try host.refuse(line, words, as: RunFixture.root)
+      try host.refuse(line, words, line.hasSuffix("..") ? .usage : .failed, as: RunFixture.root)
     }
     // A link is followed by whoever adds it, and by nobody afterwards.
     try host.expect(
@@ -246,7 +248,7 @@ struct HostVolumeTests {
     let asked = try Program.run(
       ["/usr/bin/python3", "-c", script, closed + "/inner", try host.run.mounted.socket()] + user)
     #expect(asked.output.includes("inner can't be opened: "), "\(asked)")
-    try host.refuse("volume add \(closed)/inner", "Permission denied")
+    try host.refuse("volume add \(closed)/inner", "Permission denied", .notPermitted)
     try host.expect("volume list", "There are no volumes.\n")
   }
 
@@ -265,6 +267,42 @@ struct HostVolumeTests {
       """, "one\nb\n1\n")
     // Nothing keeps the disk after that.
     try host.expect("volume add . >/dev/null; cat $V/a $V/sub/b; volume eject work; cat a", "one\ntwo\none\n")
+  }
+
+  /// Of two that were ejected by force while they were used, each is let go when nobody uses it any more; and
+  /// both keep the mount busy until then.
+  @Test(arguments: [false, true]) func twoThatAreLeftInUseStayApart(rootless: Bool) throws {
+    let host = try Host(rootless: rootless)
+    let mounted = host.run.mounted
+    try host.expect(
+      """
+      mkdir first second; printf 1 >first/x; printf 2 >second/x; volume add first >/dev/null
+      volume add second >/dev/null; ls $POINT/Volumes
+      """, "first\nsecond\n")
+    let names = ["first", "second"]
+    let clients = try names.map { _ in try Client(uid: host.run.user.uid) }
+    for (name, client) in zip(names, clients) {
+      #expect(try client.errno("open", mounted.path("Volumes/\(name)/x"), "\(O_RDWR)") == 0)
+    }
+    try host.expect("volume eject first --force; volume eject second --force; ls $POINT/Volumes", "")
+    for left in stride(from: 2, to: 0, by: -1) {
+      let refused = try mounted.run("unmount", mounted.point)
+      let users = refused.errors.ranges(of: "(insula-client): has ").count
+      // A user does not see what processes do that root has started.
+      #expect(refused.ending == .busy && users == (rootless ? 0 : left), "\(refused)")
+      for number in (2 - left)..<2 {
+        let read = try clients[number].run("read", "0", "0")
+        #expect(read.words.first?.hasPrefix("\(number + 1)") == true, "\(names[number]): \(read)")
+        #expect(try clients[number].errno("write at", "0", "1", "\(left)") == 0)
+      }
+      #expect(try clients[2 - left].errno("close", "0") == 0)
+    }
+    let result = try mounted.unmount()
+    #expect(result.ending == .ok, "\(result)")
+    // The last that each wrote is there, and nothing holds the directories.
+    let after = try Program.run(["sh", "-c", "cd \"$0\" && cat */x && rm -r first second", host.directory])
+    #expect(after.ending == .ok && after.output == "1221", "\(after)")
+    try mounted.mount()
   }
 
   /// They are there again when another worker goes on, and at the next mount, unless another directory is.
@@ -302,7 +340,8 @@ struct HostVolumeTests {
   func readOnlyOnesStaySo(rootless: Bool) throws {
     let host = try Host(rootless: rootless)
     try host.expect("volume add --read-only . >/dev/null; cat $V/a $V/sub/b", "one\ntwo\n")
-    for line in ["echo x >$V/a", "touch $V/new", "mkdir $V/d", "rm $V/a", "chmod 600 $V/a", "mv $V/a $V/b"] {
+    try host.refuse("echo x >$V/a", "Read-only file system", .seriousTrouble)
+    for line in ["touch $V/new", "mkdir $V/d", "rm $V/a", "chmod 600 $V/a", "mv $V/a $V/b"] {
       try host.refuse(line, "Read-only file system")
     }
     try host.expect("ls; cat a; volume list | grep -c read-only", "a\nsub\none\n1\n")

@@ -45,10 +45,10 @@ struct SizedVolumeTests {
   }
 
   private func refuse(
-    _ script: String, _ words: String, as account: Account? = nil,
+    _ script: String, _ words: String, _ ending: Ending = .failed, as account: Account? = nil,
     location: SourceLocation = #_sourceLocation
   ) throws {
-    try fixture.refuse(Self.helpers + script, words, as: account, location: location)
+    try fixture.refuse(Self.helpers + script, words, ending, as: account, location: location)
   }
 
   @Test(arguments: [false, true])
@@ -194,7 +194,9 @@ struct SizedVolumeTests {
     }
     // Nor is it mounted when somebody else has it mounted, or when it is not there.
     try expect("cp -a $C/good $I; mkdir $C/m; mount -o loop,ro $I $C/m", "", as: RunFixture.root)
-    try refuse("echo \"$W\" | timeout 60 \"$INSULA\" volume unlock Private --store $POINT", "in use already")
+    try refuse(
+      "echo \"$W\" | timeout 60 \"$INSULA\" volume unlock Private --store $POINT", "in use already",
+      .busy)
     try expect("umount $C/m; mv $I $C/away", "", as: RunFixture.root)
     try refuse("echo \"$W\" | volume unlock Private", "its gocryptfs.ext4 is missing")
     // What root has copied as it was is one.
@@ -252,7 +254,9 @@ struct SizedVolumeTests {
       ("1X", "is no size"), ("99999999999T", "is no size"), ("900T", "there is not so much room"),
       ("2000T", "no volume can have that size"),
     ] {
-      try refuse("echo \"$W\" | volume create Private --encrypted --size=\(size) --in $C/Private", words)
+      try refuse(
+        "echo \"$W\" | volume create Private --encrypted --size=\(size) --in $C/Private", words,
+        words == "is no size" ? .usage : .failed)
     }
     let rootless = try EncryptedFixture(rootless: true)
     try rootless.refuse("create Private --size 24M", "only volumes of the machine's store have a size")

@@ -33,6 +33,42 @@ internal import Testing
     #expect(Languages(environment: environment).names == expected)
   }
 
+  /// Each limit of a list of languages, and what is just beyond it.
+  @Test func languagesHaveTheirLimits() {
+    let words = ["de", "fr", "it", "es", "nl", "pt", "sv", "da", "fi"]
+    #expect(Languages(list: words.prefix(8).joined(separator: ":")).names == Array(words.prefix(8)))
+    #expect(Languages(list: words.joined(separator: ":")).names == Array(words.prefix(8)))
+    // What is no language counts, so that nobody has a list searched without end.
+    #expect(Languages(list: (Array(repeating: "x", count: 20) + ["de"]).joined(separator: ":")).names == [])
+    #expect(
+      Languages(list: (Array(repeating: "x", count: 7) + ["de", "fr"]).joined(separator: ":")).names == ["de"]
+    )
+    for (word, isOne) in [
+      ("d", false), ("de", true), ("gsw", true), ("abcd", false), ("de-abcdefgh", true),
+      ("de-abcdefghi", false), ("de-", false), ("de-a-b-c", true),
+      ("de-abcdefgh-abcdefgh-abcdefgh-ab", true), ("de-abcdefgh-abcdefgh-abcdefgh-abc", false),
+    ] {
+      #expect((Languages(word) != nil) == isOne, "\(word)")
+    }
+  }
+
+  @Test(arguments: [
+    (String(repeating: "a", count: 64), true), (String(repeating: "a", count: 65), false), ("", false),
+    ("a b", false), ("\u{7f}", false), ("!", true),
+  ])
+  func extensionsHaveTheirLimits(text: String, isOne: Bool) {
+    #expect((NameExtension.of("x.\(text)") == text) == isOne)
+    #expect((NameExtension.declared(text) == text) == isOne)
+  }
+
+  @Test func lettersHaveAtMostFourMarks() {
+    let mark = "\u{301}"
+    #expect(DisplayName.isReadable("a" + String(repeating: mark, count: 4) + "b"))
+    #expect(!DisplayName.isReadable("a" + String(repeating: mark, count: 5) + "b"))
+    #expect(!DisplayName.isReadable(String(repeating: mark, count: 4)))
+    #expect(!DisplayName.isReadable(" \u{2800}") && DisplayName.isReadable(" \u{2800}x"))
+  }
+
   @Test func finderInfoHasItsBitsWhereAMacHasThem() {
     var info = FinderInfo()
     #expect(info.isEmpty && info.bytes.count == 32)
