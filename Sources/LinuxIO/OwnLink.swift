@@ -23,7 +23,9 @@ extension FD {
   func withOwnLink<Result: ~Copyable>(
     _ body: (_ links: Int32, _ link: UnsafePointer<CChar>) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    guard let links = Self.ownLinks?.raw else { return try withOwnPath { (path) throws(Errno) in try body(AT_FDCWD, path) } }
+    guard let links = Self.ownLinks?.raw else {
+      return try withOwnPath { (path) throws(Errno) in try body(AT_FDCWD, path) }
+    }
     var text = LinkText()
     text.append(UInt32(raw.magnitude))
     return try text.lend { (link) throws(Errno) in try body(links, link) }
