@@ -200,7 +200,6 @@ extension MountHelper {
       }
       try LinuxIO.check(clx_dup3(kept, firstFree, O_CLOEXEC))
       try LinuxIO.check(clx_close_range(UInt32(firstFree) + 1, UInt32.max, 0))
-      clx_forget_own_links()
     }
 
     /// Root's helper mounts, and looks at paths as their users: CAP_SETGID, CAP_SETUID and CAP_SYS_ADMIN.

@@ -125,7 +125,6 @@ final class ItemReaderProcess {
     try check(clx_dup3(kept, Self.firstFree, O_CLOEXEC))
     try check(clx_dup3(place, Self.firstFree + 1, O_CLOEXEC))
     try check(clx_close_range(UInt32(above), UInt32.max, 0))
-    clx_forget_own_links()
     return TreePlace(adopting: FD(Self.firstFree + 1), tree)
   }
 }

@@ -63,7 +63,6 @@ struct BackgroundDaemon: ~Copyable {
     DaemonProcess.leaveSession()
     // Descriptors that whoever started us happened to have open would stay open for as long as the mount.
     try check(clx_close_range(UInt32(readyDescriptor) + 1, UInt32.max, 0))
-    clx_forget_own_links()
     try check(clx_fcntl(readyDescriptor, F_SETFD, Int(FD_CLOEXEC)))
   }
 

@@ -57,7 +57,6 @@ final class UploadCount {
     if child == 0 {
       // It may outlive us, and with it nothing that others wait for the end of.
       guard dup2(ends.write.fd.raw, 3) == 3, clx_close_range(4, UInt32.max, 0) == 0 else { _exit(1) }
-      clx_forget_own_links()
       let count = try? ThreadIdentity.with(uid: user.uid, gid: user.gid, lasting: false) {
         () throws(Errno) in try cache.pending()
       }

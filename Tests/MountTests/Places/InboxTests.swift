@@ -132,9 +132,9 @@ struct InboxTests {
       "ls \"$cloud\"", "echo x >$data/tmp/x", "deliver $work/place/letter.txt",
     ] {
       let result = try fixture.run(line, as: .stranger)
-      #expect(result.isRefusal, "\(line): \(result)")
-      let isOwn = line.hasPrefix("deliver") || result.errors.contains(Errno.EACCES.message)
-      #expect(isOwn, "\(line): \(result.errors)")
+      let isOurs = line.hasPrefix("deliver")
+      #expect(isOurs ? result.ending == .notPermitted : result.isRefusal, "\(line): \(result)")
+      #expect(isOurs || result.errors.contains(Errno.EACCES.message), "\(line): \(result.errors)")
     }
   }
 
