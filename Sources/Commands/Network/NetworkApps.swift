@@ -22,6 +22,15 @@ struct NetworkApps {
     var message: String?
   }
 
+  /// What a bundle says of itself.
+  struct Offered: Equatable {
+    let identifier: String
+    let seal: String
+    /// `CFBundleShortVersionString`, or the build where there is none.
+    let version: String
+    let build: String
+  }
+
   /// A server that has more is not believed.
   private static let most = 2000
   /// No app of a network is larger.
@@ -59,13 +68,22 @@ struct NetworkApps {
     var seen: Set<String> = []
     var outcomes: [Outcome] = []
     var hasFailed = false
+    let versions = try NetworkVersions(access, at: path)
     for name in names {
       do {
-        try withBundle("\(path)/\(name)", unlessAmong: known) { bundle, bundleName in
-          let (identifier, seal) = try Self.identity(of: bundle, bundleName)
-          seen.insert(identifier.lowercased())
-          let before = known.first { $0.identifier.lowercased() == identifier.lowercased() }
-          if let outcome = try take(bundle, bundleName, seal, before) { outcomes.append(outcome) }
+        if let unchanged = try unchanged("\(path)/\(name)", among: known) {
+          seen.insert(unchanged.identifier.lowercased())
+          continue
+        }
+        try withCopy(of: "\(path)/\(name)") { bundle, bundleName in
+          let offered = try Self.offer(of: bundle, bundleName)
+          let identifier = offered.identifier.lowercased()
+          seen.insert(identifier)
+          let before = known.first { $0.identifier.lowercased() == identifier }
+          if let before, before.seal == offered.seal { return }
+          let allowed = try versions.allowsDowngrade(to: offered, from: before)
+          outcomes.append(try take(bundle, bundleName, before, allowingDowngrade: allowed))
+          try versions.forget(identifier)
         }
       } catch {
         // What is wrong with one keeps nobody from the others.
@@ -75,7 +93,10 @@ struct NetworkApps {
     }
     // Which apps those were that can't be read is not known, so none is taken for gone.
     guard !hasFailed else { return outcomes }
-    for app in known where !seen.contains(app.identifier.lowercased()) { outcomes.append(remove(app)) }
+    for app in known where !seen.contains(app.identifier.lowercased()) {
+      try versions.remember(app)
+      outcomes.append(remove(app))
+    }
     return outcomes
   }
 
@@ -92,9 +113,11 @@ struct NetworkApps {
     }
   }
 
-  /// Removes all.
+  /// Removes all, and forgets what there was.
   func removeAll() throws -> [Outcome] {
-    try known().map(remove)
+    let outcomes = try known().map(remove)
+    if !outcomes.contains(where: { $0.result == .failed }) { try NetworkVersions.removeAll(access) }
+    return outcomes
   }
 
   private func remove(_ app: AppDescription) -> Outcome {
@@ -108,46 +131,47 @@ struct NetworkApps {
     }
   }
 
-  /// Nil if it is there already.
   private func take(
-    _ bundle: FD, _ name: String, _ seal: String, _ before: AppDescription?
-  ) throws -> Outcome? {
-    guard let before else {
+    _ bundle: FD, _ name: String, _ before: AppDescription?, allowingDowngrade: Bool
+  ) throws -> Outcome {
+    guard before != nil else {
       _ = try access.install(bundle, named: name, for: .network)
       return Outcome(name: name, result: .installed)
     }
-    if before.seal == seal { return nil }
-    // The network's administrator may go back to an earlier version.
-    let outcome = try access.updateWhenClosed(bundle, named: name, for: .network, allowingDowngrade: true)
+    let outcome = try access.updateWhenClosed(
+      bundle, named: name, for: .network, allowingDowngrade: allowingDowngrade)
     if case .waits = outcome { return Outcome(name: name, result: .waits) }
     return Outcome(name: name, result: .updated)
   }
 
-  /// Which app a bundle says it is, and its seal; what that is worth, whoever installs it finds out.
-  private static func identity(of bundle: FD, _ name: String) throws -> (identifier: String, seal: String) {
+  /// What a bundle says of itself; what that is worth, whoever installs it finds out.
+  private static func offer(of bundle: FD, _ name: String) throws -> Offered {
     do {
       let bundle = try CodeBundle(in: try bundle.reopened(O_RDONLY | O_DIRECTORY), name: name)
-      return (bundle.info.identifier, try bundle.sealDigest().asHexadecimal)
+      let info = bundle.info
+      return Offered(
+        identifier: info.identifier, seal: try bundle.sealDigest().asHexadecimal,
+        version: info.shortVersion.isEmpty ? info.buildVersion : info.shortVersion, build: info.buildVersion)
     } catch let finding as Bundles.Finding {
       throw CommandFailure(
         .found(BundleProblem(finding.kind)), "\(name) was refused: \(finding.message)".sanitized)
     }
   }
 
-  /// Lends a bundle of the server.
-  ///
-  /// The daemon can't read what it serves itself, so a directory is copied before: only if it is not `known`.
-  private func withBundle(
-    _ path: String, unlessAmong known: [AppDescription], _ body: (FD, String) throws -> Void
-  ) throws {
+  /// What a directory of the server says of itself if that is what is installed; nothing of it is installed.
+  private func unchanged(_ path: String, among known: [AppDescription]) throws -> Offered? {
+    let source = try context.openBundleSource(path)
+    guard source.isDirectory else { return nil }
+    let offered = try Self.offer(of: source.file.fd, context.name(of: path))
+    return known.contains { $0.seal == offered.seal && $0.identifier == offered.identifier } ? offered : nil
+  }
+
+  /// Lends a copy of a bundle of the server: what is looked at must be what is installed, whatever the server
+  /// says the next time, and the daemon can't read what it serves itself.
+  private func withCopy(of path: String, _ body: (FD, String) throws -> Void) throws {
     let source = try context.openBundleSource(path)
     guard source.isDirectory else { return try context.withBundle(source, body) }
     let name = context.name(of: path)
-    let file = source.file.fd
-    let (identifier, seal) = try Self.identity(of: file, name)
-    if known.contains(where: { $0.seal == seal && $0.identifier == identifier }) {
-      return try body(file, name)
-    }
     let place = try UnpackingPlace(context)
     try place.use {
       let copied = Atomic<Int64>(0)
@@ -155,7 +179,7 @@ struct NetworkApps {
         uid: ProcessID.user, gid: ProcessID.group, progress: { copied.store($0.bytes, ordering: .relaxed) },
         isCancelled: { copied.load(ordering: .relaxed) > Self.mostBytes })
       do {
-        _ = try copy.copy(file, named: name, in: place.directory)
+        _ = try copy.copy(source.file.fd, named: name, in: place.directory)
       } catch {
         throw CommandFailure(.failed, "\(path) can't be copied: \(error)".sanitized)
       }

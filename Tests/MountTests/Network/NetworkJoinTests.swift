@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import TestSupport
@@ -101,6 +102,81 @@ struct NetworkJoinTests {
     let after = try Program.run(["sh", "-c", "ls \"$0\"; ls \"$0/Applications\"", mounted.path("Network")])
     #expect(after.output == "Applications\nServers\n", "\(after)")
     try joining.shop.expectNothingToComplainAbout()
+  }
+
+  /// A server can keep what was signed once, and offer no such app for a while: neither brings an earlier
+  /// version back.
+  ///
+  /// The team's own, later word does, and only as long as there is no later one.
+  @Test(arguments: [false, true]) func anEarlierVersionNeedsTheTeamsWord(isTakenAway: Bool) throws {
+    let joining = try Joining()
+    let mounted = joining.shop.mounted
+    let place = joining.server.directory + "/Applications"
+    try joining.shop.succeed("trust", "add", mounted.temporary.appending("root.pem"), store: false)
+    try joining.offer("Other", version: "1", in: "others")
+    try joining.offer("One", version: "2", in: "two")
+    let old = try joining.shop.make("One", version: "1", in: "old")
+    func pack() throws {
+      let script = "cd \"$1\"; rm -rf One.app*; \"$0\" pack \"$2\" -o One.app.tar"
+      let packed = try Program.run(
+        ["sh", "-ec", script, Program.insula, place, old],
+        environment: ["HOME": mounted.temporary.appending("home")])
+      try #require(packed.status == 0, "\(packed)")
+    }
+    func sign(by identity: String) throws {
+      let signed = try mounted.run("index", place, "--identity", identity)
+      try #require(signed.status == 0, "\(signed)")
+    }
+    func version() throws -> String {
+      let text = FD.text(of: mounted.path("Network/Applications/One.app/Contents/Info.plist"), limit: 1 << 16)
+      return try #require(text?.components(separatedBy: "CFBundleVersion</key>").last)
+        .trimmingCharacters(in: .whitespacesAndNewlines).components(separatedBy: "\n")[0]
+    }
+    // Signed before the present version came here: it allows nothing.
+    try pack()
+    try sign(by: "tester")
+    let index = try #require(try? Data(contentsOf: URL(fileURLWithPath: place + "/index.plist")))
+    _ = try Program.run(["rm", "-r", place + "/One.app.tar", place + "/index.plist"])
+    try joining.offer("One", version: "2", in: "again")
+    // The index must be older by its seconds.
+    let signedAt = time(nil)
+    try #require(eventually { time(nil) > signedAt + 1 })
+    #expect(try joining.join().status == 0)
+    #expect(try version().contains(">2<"))
+    if isTakenAway {
+      _ = try Program.run(["rm", "-r", place + "/One.app"])
+      let removed = try joining.network("update")
+      #expect(removed.status == 0 && removed.output.contains("Removed One.app"), "\(removed)")
+    }
+    for oldIndex in [nil, index] {
+      try pack()
+      try oldIndex?.write(to: URL(fileURLWithPath: place + "/index.plist"))
+      let refused = try joining.network("update")
+      #expect(refused.status == 1 && refused.errors.contains("its team must say so"), "\(refused)")
+      if !isTakenAway { #expect(try version().contains(">2<")) }
+      #expect(access(mounted.path("Network/Applications/One.app"), F_OK) == (isTakenAway ? -1 : 0))
+    }
+    let refusedAt = time(nil)
+    try #require(eventually { time(nil) > refusedAt })
+    try sign(by: "tester")
+    let word = try #require(try? Data(contentsOf: URL(fileURLWithPath: place + "/index.plist")))
+    let back = try joining.network("update")
+    #expect(back.status == 0, "\(back)")
+    #expect(try version().contains(">1<"))
+    // A later one needs nobody's word.
+    _ = try Program.run(["rm", "-r", place + "/One.app.tar", place + "/index.plist"])
+    try joining.offer("One", version: "3", in: "three")
+    #expect(try joining.network("update").status == 0)
+    #expect(try version().contains(">3<"))
+    // What allowed it once does not allow it again.
+    _ = try Program.run(["rm", "-r", place + "/One.app"])
+    try pack()
+    try word.write(to: URL(fileURLWithPath: place + "/index.plist"))
+    let again = try joining.network("update")
+    #expect(again.status == 1 && again.errors.contains("nothing was changed"), "\(again)")
+    #expect(try version().contains(">3<"))
+    #expect(try joining.network("leave").status == 0)
+    #expect(access(mounted.store + "/state/network-versions", F_OK) != 0)
   }
 
   /// Each home on the server has a link to its place in `/Users`, and nothing else of the server has one.

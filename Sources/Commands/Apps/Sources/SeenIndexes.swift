@@ -16,8 +16,13 @@ struct SeenIndexes: ~Copyable {
   private let file: String
 
   init(_ source: PackageSource, of signer: Signer, _ access: any StoreAccess) throws {
+    try self.init(of: source.name, by: signer, access)
+  }
+
+  /// `source` is a name of the caller's.
+  init(of source: String, by signer: Signer, _ access: any StoreAccess) throws {
     let root = signer.chain.last?.fingerprintText ?? ""
-    let name = "\(source.name)\n\(signer.team)\n\(root)\n"
+    let name = "\(source)\n\(signer.team)\n\(root)\n"
     var digest = try Digest(.sha256)
     Array(name.utf8).withUnsafeBytes { digest.update($0) }
     let opened = try Self.place(access)
@@ -41,6 +46,9 @@ struct SeenIndexes: ~Copyable {
       "the index of \(source.name.sanitized) is of \(utcText(index.issued)), and one of \(utcText(last)) was "
         + "seen before; nothing was changed; whoever keeps it should make it again with 'insula index'")
   }
+
+  /// Whether none was seen that is more recent.
+  func isRecent(_ index: PackageIndex) throws -> Bool { try last().map { index.issued >= $0 } ?? true }
 
   /// Remembers an index.
   func note(_ index: PackageIndex) throws {
