@@ -42,6 +42,15 @@ package enum DaemonProcess {
     _ = setrlimit(__rlimit_resource_t(resource.rawValue), &limit)
   }
 
+  /// From here on, this process leaves no image of its memory when it dies: plaintext of users may be there.
+  ///
+  /// The process stays one that root may look at in /proc. The limit is one byte, since the kernel hands the
+  /// image to a program (core(5)) where it is none.
+  static func leaveNoImage() {
+    var limit = rlimit(rlim_cur: 1, rlim_max: 1)
+    _ = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+  }
+
   /// Sends us a signal when the process that has started us ends.
   ///
   /// Corresponds to PR_SET_PDEATHSIG of `prctl(2)`.

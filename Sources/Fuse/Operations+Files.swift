@@ -68,7 +68,12 @@ private func addDataOperations(_ table: inout fuse_lowlevel_ops) {
     }
     // Far too large for a stack; the allocator keeps a mapping of this size for the next read.
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: max(size, 1), alignment: 4096)
-    defer { buffer.deallocate() }
+    // See `RequestQueue`. The answer has been sent then, and `request` is no more.
+    let isWiped = session(of: request).fileSystem.hasQueues
+    defer {
+      if isWiped { buffer.wipe() }
+      buffer.deallocate()
+    }
     serve(request) { (files, _) throws(Errno) in
       try files.read(
         NodeID(node), handle: HandleID(info.pointee.fh), at: Int64(offset),

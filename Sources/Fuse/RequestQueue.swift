@@ -19,7 +19,10 @@ internal import Synchronization
 //  6. Who serves a volume may judge those who ask by their ids. Some servers are asked as the caller, so that
 //     their own refusal stands. Of all others root asks, but for what is made, which is the caller's: the
 //     tree alone decides who may.
-//  7. A queue may hold back all that comes, as for a volume that is locked: then no thread serves it, and
+//  7. What is in a request or in its answer may be plaintext of a volume that is locked later, so nothing of
+//     it stays in memory: the buffer in which it came is wiped as soon as it is in the queue, and the copy
+//     afterwards.
+//  8. A queue may hold back all that comes, as for a volume that is locked: then no thread serves it, and
 //     what is held back waits until it is refused, or its caller is killed.
 
 /// See the rules above.
@@ -116,12 +119,15 @@ package final class RequestQueue: Sendable {
   package var count: Int { state.withLock { $0.pending.count } }
 
   /// Serves a request on a thread of its own; `ended` is called when that is done.
+  ///
+  /// The message is wiped.
   func add(
     _ message: UnsafeMutableRawBufferPointer, of session: Session, _ payer: Payer, connection: UInt64,
     ended: @escaping @Sendable () -> Void
   ) {
     let bytes = UnsafeRawBufferPointer(message)
     guard let header = Wire.Header(bytes) else { return ended() }
+    defer { message.wipe() }
     let isHeld = isHolding
     let isRead = header.opcode == Wire.Opcode.read
     // What is held back is about one directory, whose locks nobody else needs.
@@ -130,7 +136,8 @@ package final class RequestQueue: Sendable {
     do throws(Errno) {
       if isRead && hasTooManyReads || holdsLocks && owesAnswers { throw .EIO }
       waiting = try WaitingRequest(
-        message, of: payer, isKernelsOwn: header.caller.uid == 0 && header.caller.pid == 0, in: budget)
+        message, of: payer, isKernelsOwn: header.caller.uid == 0 && header.caller.pid == 0, isWiped: true,
+        in: budget)
     } catch {
       session.refuse(bytes, error)
       return ended()

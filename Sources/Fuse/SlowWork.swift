@@ -136,6 +136,7 @@ final class WaitingRequest: Sendable {
   nonisolated(unsafe) let message: UnsafeMutableRawBufferPointer
   private let payer: Payer
   private let budget: Budget
+  private let isWiped: Bool
 
   /// What is kept of a request besides what it says.
   private static let overhead = 1 << 10
@@ -143,9 +144,10 @@ final class WaitingRequest: Sendable {
   /// EBUSY if the payer has too much waiting.
   ///
   /// What the kernel itself sends, to write back what it has of files, is never refused: it would be lost.
-  /// There is a bound on how much of that it sends at once.
+  /// There is a bound on how much of that it sends at once. `isWiped` has nothing of the copy stay in memory.
   init(
-    _ message: UnsafeMutableRawBufferPointer, of payer: Payer, isKernelsOwn: Bool, in budget: Budget
+    _ message: UnsafeMutableRawBufferPointer, of payer: Payer, isKernelsOwn: Bool, isWiped: Bool = false,
+    in budget: Budget
   ) throws(Errno) {
     let size = message.count + Self.overhead
     if isKernelsOwn {
@@ -155,12 +157,14 @@ final class WaitingRequest: Sendable {
     }
     self.payer = payer
     self.budget = budget
+    self.isWiped = isWiped
     self.message = .allocate(byteCount: message.count, alignment: 16)
     self.message.copyMemory(from: UnsafeRawBufferPointer(message))
   }
 
   deinit {
     budget.give(.memory, message.count + Self.overhead, by: payer)
+    if isWiped { message.wipe() }
     message.deallocate()
   }
 }

@@ -174,6 +174,7 @@ final class VolumeEngines: Sendable {
   private func attach(
     _ record: VolumeRecord, _ known: Known, _ root: SharedFD, _ life: SharedFD, isNew: Bool
   ) throws(VolumeFailure) -> AttachedVolume {
+    if record.isEncrypted { DaemonProcess.leaveNoImage() }
     let home = record.place == .users ? try store.home(record, in: root, isNew: isNew) : nil
     // A server that keeps attributes of root's trusts root, and would refuse others to read what the tree's
     // decisions depend on.
