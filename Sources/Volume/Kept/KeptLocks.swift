@@ -25,7 +25,7 @@ final class KeptLocks: Sendable {
     var isFlock: UInt8
     var isWrite: UInt8
   }
-  private static let capacity = 1 << 18
+  static let capacity = 1 << 18
   static var size: Int { KeptRecords<Record>.size(capacity) }
 
   private struct State {
