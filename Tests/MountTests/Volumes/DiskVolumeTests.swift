@@ -169,6 +169,23 @@ struct DiskVolumeTests {
     }
   }
 
+  /// Root's disk that this kernel does not know is refused, whoever has written it, and a way is named; then
+  /// it can be added with a program, which is nobody's.
+  @Test func whatTheKernelDoesNotKnowIsRefused() throws {
+    let known = FD.text(of: "/proc/filesystems", limit: 1 << 16)?.split(whereSeparator: \.isWhitespace) ?? []
+    guard Self.has("ntfs-3g"), Self.has("mkfs.ntfs"), !known.contains("ntfs") else {
+      Issue.record("SKIPPED: ntfs-3g is not installed, or this kernel serves NTFS itself")
+      return
+    }
+    let disks = try Disks()
+    try disks.make("ntfs.img", "mkfs.ntfs -q -F")
+    try disks.expect(
+      """
+      volume add ntfs.img 2>&1 >/dev/null | grep -c "choose that with '--engine program'"; volume list
+      volume add ntfs.img --engine program >/dev/null && echo served; volume eject ntfs
+      """, "1\nThere are no volumes.\nserved\n", as: RunFixture.root)
+  }
+
   /// A program that is nobody's serves them, also for whoever is not root.
   @Test(arguments: [
     ("mkfs.ntfs -q -F", "ntfs-3g", "ntfs"), ("mkfs.exfat", "mount.exfat-fuse", "exfat"),
