@@ -102,8 +102,10 @@ final class SealedFixture {
   }
 
   private func register(_ seal: [UInt8]) throws {
-    let state = try TemporaryDirectory.open("\(mounted.store)/state")
-    let registry = try Registry(state: state.fd, path: "\(mounted.store)/state")
+    try withRegistry { registry in try register(seal, in: registry) }
+  }
+
+  private func register(_ seal: [UInt8], in registry: Registry) throws {
     for (path, user) in [(Self.localApp, nil), (Self.userApp, uid)] as [(String, UInt32?)] {
       guard let identifier = AppIdentifier("org.example.note") else { throw Errno.EINVAL }
       try registry.add(
@@ -117,12 +119,22 @@ final class SealedFixture {
   func signAgain(_ path: String) throws {
     let made = try TemporaryDirectory()
     let seal = try Self.sign(backing(path), with: made)
-    let state = try TemporaryDirectory.open("\(mounted.store)/state")
-    let registry = try Registry(state: state.fd, path: "\(mounted.store)/state")
-    for var app in try registry.apps() where app.path == path {
-      app.seal = seal
-      try registry.update(app)
+    try withRegistry { registry in
+      for var app in try registry.apps() where app.path == path {
+        app.seal = seal
+        try registry.update(app)
+      }
     }
+  }
+
+  /// Nobody but its owner uses a registry, so it is ours meanwhile.
+  private func withRegistry(_ body: (Registry) throws -> Void) throws {
+    let path = "\(mounted.store)/state"
+    let state = try TemporaryDirectory.open(path)
+    let owner = try state.fd.status()
+    try Self.command("chown", "-hR", "0:0", path)
+    defer { try? Self.command("chown", "-hR", "\(owner.st_uid):\(owner.st_gid)", path) }
+    try body(Registry(state: state.fd, path: path))
   }
 
   // MARK: The bundle

@@ -10,8 +10,9 @@ package import Volume
 
 /// Notes what is refused and done while a store is served.
 ///
-/// A thread of its own writes: no request waits for a disk for the sake of the log, and what is allowed takes
-/// no lock of it. What somebody is told is done is in the log by then, as far as the disk has room.
+/// A thread of its own writes: no request waits for a disk for the sake of the log, but one that has ended
+/// workers. What is allowed takes no lock of it. What somebody is told is done is in the log by then, as far
+/// as the disk has room.
 package final class EventLog: RefusalListener {
   private struct State {
     var waiting: [LogEntry] = []
@@ -51,7 +52,10 @@ package final class EventLog: RefusalListener {
 
   /// Notes it, and waits until it is written.
   package func record(_ entries: [LogEntry]) {
-    let number = add(entries, isUrgent: true)
+    waitUntilDone(add(entries, isUrgent: true))
+  }
+
+  private func waitUntilDone(_ number: UInt64) {
     _ = state.wait(milliseconds: Self.patienceMilliseconds) { $0.done >= number || $0.hasEnded }
   }
 
@@ -90,12 +94,16 @@ package final class EventLog: RefusalListener {
     // Nobody hides it behind many refusals: each costs two workers.
     if refusal.rule == .deadly { DaemonLog.write(entry.textOfDeaths) }
     guard isNoted else { return }
-    state.change { state in
+    let number = state.change { state -> UInt64? in
       state.refusals.add(entry, length: entry.length, for: refusal)
-      guard state.waiting.count < Self.mostWaiting else { return }
+      guard state.waiting.count < Self.mostWaiting else { return nil }
       state.waiting.append(entry)
       state.given += 1
+      if refusal.rule == .deadly { state.isUrgent = true }
+      return state.given
     }
+    // The next request may end this worker, and the line with it.
+    if refusal.rule == .deadly, let number { waitUntilDone(number) }
   }
 
   // MARK: The thread
