@@ -44,7 +44,7 @@ package final class ConsentService: ConsentKeeper {
     self.isReadOnly = isReadOnly
     self.log = log
     self.registry = registry
-    answers = ConsentAnswers(ManagedConsent(in: store.tree), kept: kept, registry)
+    answers = ConsentAnswers(ManagedConsent(in: store), kept: kept, registry)
     answers.load()
     volume.ask(self)
   }
