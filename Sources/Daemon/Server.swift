@@ -200,7 +200,6 @@ package final class Server: Sendable {
   }
 
   private func connect() throws {
-    let isSystem = store.description.mode == .system
     let connection = try isSystem ? mountDirectly() : mountThroughHelper()
     kept?.keep(connection.fd, as: .connection, view: Self.wholeTree)
     try confine()

@@ -8,7 +8,7 @@ internal import Policy
 // What must not be in a store that ignores case: two spellings of one name in a directory.
 
 extension Store {
-  /// A name as a directory has it: where case makes no difference, in the spelling that is found on the mount.
+  /// A name as a directory has it: where case makes no difference, as it is found on the mount.
   package func spelling(of name: [UInt8], in directory: FD) throws(Errno) -> [UInt8] {
     guard description.ignoresCase, !directory.has(name), let folded = foldedName(name) else { return name }
     let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)

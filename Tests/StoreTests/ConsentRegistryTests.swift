@@ -56,8 +56,9 @@ internal import Testing
     #expect(try registry.consents().isEmpty)
   }
 
-  /// The attack: a copy of everyone's app, which was refused, is installed for oneself and removed again. Two
-  /// users, of whom one has a copy, and a copy of the same team or of another.
+  /// The attack: a copy of everyone's app, which was refused, is installed for oneself and removed again.
+  ///
+  /// Two users, of whom one has a copy, and a copy of the same team or of another.
   @Test(arguments: [false, true]) func copyDoesNotTakeBackARefusal(isOthers: Bool) throws {
     let everyones = try InstalledApp.example()
     try registry.add(everyones)

@@ -8,8 +8,9 @@ internal import Policy
 internal import TestSupport
 internal import Testing
 
-/// How much one user can put into the registry, which all users share: 501 has as much as a user can have, and
-/// 502 has nothing.
+/// How much one user can put into the registry, which all users share.
+///
+/// 501 has as much as a user can have, and 502 has nothing.
 @Suite struct UserLimitTests {
   private let fixture: TestFixture
   private var registry: Registry { fixture.registry }

@@ -141,8 +141,8 @@ package final class ManagedConsent: Sendable {
         let texts = array.compactMap(\.string)
         if let text = texts.first(where: { AppIdentifier($0) == nil }) {
           return .unreadable(
-            "'\(entry.key)' names '\(text.prefix(80).description.sanitized)', which is not an app's identifier; "
-              + "name each app as 'insula apps' shows it, or use true for all apps")
+            "'\(entry.key)' names '\(text.prefix(80).description.sanitized)', which is not an app's "
+              + "identifier; name each app as 'insula apps' shows it, or use true for all apps")
         }
         rules.append(Rule(service: service, identifiers: texts.compactMap(AppIdentifier.init)))
       } else {

@@ -18,8 +18,8 @@ internal import Volume
 //     its path meanwhile makes no difference.
 //  3. To lock it is to have gocryptfs end, with the keys in its memory; who locks waits for that. Who locks
 //     several has all of them end at once, so that one that does not answer gives the keys of others no time.
-//     A volume whose gocryptfs ends for another reason is locked too. What was to be unlocked before stays locked, and
-//     its gocryptfs ends. What the kernel keeps of its files in the tree goes too.
+//     A volume whose gocryptfs ends for another reason is locked too. What was to be unlocked before stays
+//     locked, and its gocryptfs ends. What the kernel keeps of its files in the tree goes too.
 //  4. Nothing but a password unlocks it: no key is kept, nobody tries again.
 //  5. The encrypted files of a volume that has a size are on a disk of their own (`EncryptedDisk`), which the
 //     kernel serves for gocryptfs alone, and no longer than that needs it.
@@ -168,7 +168,9 @@ extension VolumeService {
       ? first : ControlFailure(failures.map(\.message).joined(separator: "\n"), first.cause)
   }
 
-  /// Waits until what has the keys of volumes has ended, for as long for all as for one; gives what is locked.
+  /// Waits until what has the keys of volumes has ended, no longer for all than for one.
+  ///
+  /// Gives what is locked.
   private func awaitEnds(
     of records: [VolumeRecord], _ failures: inout [ControlFailure]
   ) -> [VolumeDescription] {

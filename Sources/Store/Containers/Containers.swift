@@ -135,8 +135,9 @@ package final class Containers: Sendable {
     }
   }
 
-  /// Whether any was forgotten. One that is just being made is not there either, and its directory is not
-  /// noted yet.
+  /// Forgets those containers of a home that are not there any more; whether there was one.
+  ///
+  /// One that is just being made is not there either, and its directory is not noted yet.
   private func forgetRemoved(of user: UInt32, inHome name: String) throws(StoreError) -> Bool {
     var isAny = false
     let prefix = "Users/\(name)/"

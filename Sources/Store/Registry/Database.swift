@@ -42,8 +42,10 @@ struct Database: ~Copyable {
 
   /// The most that one value may be long, in bytes.
   static let longestValue: Int32 = 1 << 20
-  /// Of a stranger's database no query gives more rows. Ours has as many as there are: how many there can
-  /// be is limited for each user, where rows are added, so that nobody makes it unreadable for the others.
+  /// Of a stranger's database no query gives more rows.
+  ///
+  /// Ours has as many as there are: how many there can be is limited for each user, where rows are added, so
+  /// that nobody makes it unreadable for the others.
   static let strangeRowLimit = 100_000
 
   /// Opens the database called `name`, which must be there.

@@ -119,6 +119,7 @@ struct BackupEngineTests {
   }
 
   /// The attack: a user's own process takes over the one that root has restore their home, and holds it.
+  ///
   /// It can do so in the moment before that refuses tracers; from then on no process of the user's can.
   @Test(arguments: ["look", "seize"]) func tracedRestoreEnds(deed: String) throws {
     let fixture = try BackupFixture()
