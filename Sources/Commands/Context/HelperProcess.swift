@@ -86,12 +86,16 @@ enum HelperProcess {
   private static func isSeized(_ pid: Int32) -> Bool {
     guard let user = user(of: pid), user != ProcessID.user else { return false }
     let own = ProcessID.field("TracerPid", of: "self")
-    let directory = try? FD.cwd.openFollowing("/proc/\(pid)/task", O_RDONLY | O_DIRECTORY)
-    guard let threads = try? directory?.fd.entries() else { return false }
-    return threads.contains { thread in
-      let number = String(decoding: thread.name, as: UTF8.self)
-      let tracer = ProcessID.field("TracerPid", of: "\(pid)/task/\(number)")
-      return tracer != nil && tracer != "0" && tracer != own
+    do throws(Errno) {
+      let directory = try FD.cwd.openFollowing("/proc/\(pid)/task", O_RDONLY | O_DIRECTORY)
+      return try directory.fd.entries().contains { thread in
+        let number = String(decoding: thread.name, as: UTF8.self)
+        let tracer = ProcessID.field("TracerPid", of: "\(pid)/task/\(number)")
+        return tracer != nil && tracer != "0" && tracer != own
+      }
+    } catch {
+      // It has ended.
+      return false
     }
   }
 

@@ -140,7 +140,7 @@ struct BackupEngineTests {
                   if b"\\0restore\\0--from\\0" not in open(f"/proc/{pid}/cmdline", "rb").read(): continue
                   status = open(f"/proc/{pid}/status").read()
                   if int(status.split("Uid:\\t")[1].split()[0]) != os.getuid(): continue
-                  if os.stat(f"/proc/{pid}").st_uid != os.getuid(): tell("refuses")
+                  if os.stat(f"/proc/{pid}/environ").st_uid != os.getuid(): tell("refuses")
               except OSError: continue
               if sys.argv[2] == "look": continue
               if libc.ptrace(0x4206, int(pid), 0, 0) != 0: continue
