@@ -137,7 +137,9 @@ struct BackupEngineTests {
       while time.monotonic() < end and not os.path.exists(sys.argv[1] + ".over"):
           for pid in filter(str.isdigit, os.listdir("/proc")):
               try:
-                  if b"\\0restore\\0--from\\0" not in open(f"/proc/{pid}/cmdline", "rb").read(): continue
+                  words = open(f"/proc/{pid}/cmdline", "rb").read()
+                  # With '--user' it is root's still.
+                  if b"\\0restore\\0--from\\0" not in words or b"\\0--user\\0" in words: continue
                   status = open(f"/proc/{pid}/status").read()
                   if int(status.split("Uid:\\t")[1].split()[0]) != os.getuid(): continue
                   if os.stat(f"/proc/{pid}/environ").st_uid != os.getuid(): tell("refuses")
