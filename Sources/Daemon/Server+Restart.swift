@@ -16,6 +16,9 @@ extension Server {
             : "this requires Linux 6.9 or later; unmount the store and mount it again", .EOPNOTSUPP))
     }
     DaemonLog.write("asked to put the installed program in place of this one")
+    // The next process finds it as well; what is on the disk outlives that too.
+    grants.recordOwed()
+    consents.finish()
     kept.awaitAnswer()
     do throws(Errno) {
       let keeper = try ProcessID.open(keeperPID)

@@ -170,10 +170,11 @@ package final class Server: Sendable {
       Self.noteApps(ofHome: home, store, registry, in: volume)
     }
     grants = try GrantService(
-      store, volume, isReadOnly: options.readOnly, log: { log.record($0) }, changed: { sockets.poke() },
-      registry: registry)
+      store, volume, isReadOnly: options.readOnly, kept: kept, log: { log.record($0) },
+      changed: { sockets.poke() }, registry: registry)
     consents = ConsentService(
-      store, volume, views, grants, isReadOnly: options.readOnly, log: { log.record($0) }, registry: registry)
+      store, volume, views, grants, isReadOnly: options.readOnly, kept: kept, log: { log.record($0) },
+      registry: registry)
     consents.tell { sockets.poke() }
     consents.settle { sockets.settle() }
     if kept?.hasPredecessor == true { consents.expectAgents() }
@@ -199,7 +200,6 @@ package final class Server: Sendable {
   }
 
   private func connect() throws {
-    let isSystem = store.description.mode == .system
     let connection = try isSystem ? mountDirectly() : mountThroughHelper()
     kept?.keep(connection.fd, as: .connection, view: Self.wholeTree)
     try confine()

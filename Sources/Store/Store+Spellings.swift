@@ -8,6 +8,14 @@ internal import Policy
 // What must not be in a store that ignores case: two spellings of one name in a directory.
 
 extension Store {
+  /// A name as a directory has it: where case makes no difference, as it is found on the mount.
+  package func spelling(of name: [UInt8], in directory: FD) throws(Errno) -> [UInt8] {
+    guard description.ignoresCase, !directory.has(name), let folded = foldedName(name) else { return name }
+    let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)
+    let found = try listing.fd.entries { other, _ in foldedName(other.buffer) == folded }
+    return found.map(\.name).min { $0.lexicographicallyPrecedes($1) } ?? name
+  }
+
   /// Throws EEXIST if a directory has a name in another spelling, where that is the same name.
   ///
   /// For what is put into the tree by other ways than its mount.

@@ -54,6 +54,9 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyGrants(identifier: String)
   case tooManyGrantsOfUser(user: UInt32)
   case tooManyChoices(limit: Int)
+  case tooManyApps(user: UInt32, limit: Int)
+  case tooManyContainers(user: UInt32, limit: Int)
+  case tooManyConsents(user: UInt32, limit: Int)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case containerOfOtherTeam(path: String, team: String, other: String)
   case containerOfOtherSpelling(path: String)
@@ -209,6 +212,16 @@ extension StoreError: CustomStringConvertible {
     case .tooManyChoices(let limit):
       "you have chosen apps for \(limit) types, which is as many as you can; "
         + "take choices back with 'insula handlers TYPE --reset'"
+    case .tooManyApps(let user, let limit):
+      "uid \(user) has \(limit) apps, which is as many as a user can have; uninstall apps first "
+        + "('insula apps' lists them), or have an administrator install the app for everyone"
+    case .tooManyContainers(let user, let limit):
+      "uid \(user) has \(limit) containers, which is as many as a user can have; remove what you don't need: "
+        + "'insula uninstall ID' also removes the data that an uninstalled app has left, and what is in "
+        + "iCloud are the folders in your Library/Mobile Documents"
+    case .tooManyConsents(let user, let limit):
+      "uid \(user) has decided \(limit) times about apps and private data, which is as often as a user can; "
+        + "uninstall apps, or take decisions back with 'insula consent reset ID'"
     }
   }
 }
@@ -257,7 +270,8 @@ extension StoreError {
       .homeExists, .noHome, .homeIsAway, .homeIsGone, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
-      .tooManyGrantsOfUser, .tooManyChoices, .teamOfOtherRoot, .containerOfOtherTeam,
+      .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyConsents,
+      .teamOfOtherRoot, .containerOfOtherTeam,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:
       .failed

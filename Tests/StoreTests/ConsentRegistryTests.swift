@@ -56,6 +56,42 @@ internal import Testing
     #expect(try registry.consents().isEmpty)
   }
 
+  /// The attack: a copy of everyone's app, which was refused, is installed for oneself and removed again.
+  ///
+  /// Two users, of whom one has a copy, and a copy of the same team or of another.
+  @Test(arguments: [false, true]) func copyDoesNotTakeBackARefusal(isOthers: Bool) throws {
+    let everyones = try InstalledApp.example()
+    try registry.add(everyones)
+    for user in [501, 502] as [UInt32] {
+      try registry.put(consent(.photos, to: everyones, user: user, isAllowed: false))
+      try registry.put(consent(.contacts, to: everyones, user: user))
+    }
+    var copy = try InstalledApp.example(user: 502, name: "Own")
+    if isOthers { copy.root = [7] }
+    try registry.add(copy)
+    // Nothing was decided about another team's.
+    #expect(try registry.consents(to: copy, of: 502).count == (isOthers ? 0 : 2))
+    _ = try registry.remove(copy.identifier, of: 502, keepingData: false)
+    // What is allowed goes with any app.
+    let left = try registry.consents(to: everyones, of: 502)
+    #expect(left == [consent(.photos, to: everyones, user: 502, isAllowed: false)])
+    #expect(try registry.consents(to: everyones, of: 501).count == 2)
+    _ = try registry.remove(everyones.identifier, of: nil, keepingData: false)
+    #expect(try registry.consents().isEmpty)
+  }
+
+  /// A refusal of a copy goes with the copy where everyone's app is another team's.
+  @Test func refusalOfACopyIsNoRefusalOfAnotherTeamsApp() throws {
+    var everyones = try InstalledApp.example()
+    everyones.root = [7]
+    try registry.add(everyones)
+    let copy = try InstalledApp.example(user: 502, name: "Own")
+    try registry.add(copy)
+    try registry.put(consent(to: copy, user: 502, isAllowed: false))
+    _ = try registry.remove(copy.identifier, of: 502, keepingData: false)
+    #expect(try registry.consents().isEmpty)
+  }
+
   @Test func otherTeamsStartAnew() throws {
     var app = try InstalledApp.example()
     try registry.add(app)

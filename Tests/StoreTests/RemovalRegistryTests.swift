@@ -65,6 +65,42 @@ internal import Testing
 
   private func keepers() throws -> [Keeper?] { try registry.containers().map(\.keeper) }
 
+  // MARK: Other spellings
+
+  /// The next version spells its group otherwise, and with the app goes what both versions have left.
+  @Test func groupInAnotherCaseIsLeftToo() throws {
+    var app = try install(groups: ["group.a"])
+    for user in Self.users { try use(by: user) }
+    app.groups = [try #require(AppIdentifier("GROUP.a"))]
+    try registry.update(app)
+    try use(by: 501, groups: ["GROUP.a"])
+    #expect(try marked() == [], "the app still has it")
+    try uninstall()
+    #expect(try Set(marked()) == Set(all(of: 501) + all(of: 502) + ["group-GROUP.a-501"]))
+  }
+
+  /// Another app of the team that spells it otherwise has it still.
+  @Test func groupInAnotherCaseIsUsed() throws {
+    try install(groups: ["group.a"])
+    var other = try InstalledApp.example("com.example.other", name: "Other", groups: ["GROUP.A"])
+    (other.team, other.root) = (Self.ours.text, Self.ours.root)
+    try registry.add(other)
+    try use(by: 501)
+    try uninstall()
+    #expect(try marked() == ["data-com.example.editor-501"])
+  }
+
+  /// What is kept goes with an uninstall of its identifier in any case.
+  @Test func keptDataIsFoundInAnotherCase() throws {
+    try install()
+    try use(by: 501)
+    try uninstall(keepingData: true)
+    let spelled = try #require(AppIdentifier("COM.example.Editor"))
+    #expect(try registry.doomLeft(by: spelled, of: 502, for: 502) == 0)
+    #expect(try registry.doomLeft(by: spelled, of: 501, for: 501) == 1)
+    #expect(try marked() == ["data-com.example.editor-501"])
+  }
+
   // MARK: Who loses the app
 
   /// The attack: somebody keeps data, another user installs a copy for themselves and uninstalls it.

@@ -72,6 +72,35 @@ internal import Testing
     #expect(try removed().count == 2)
   }
 
+  /// The attack: an app drops all of its groups at once, and with that what other teams' apps have left.
+  @Test func droppedGroupsPushOutTheirOwnTeamsAlone() throws {
+    let registry = fixture.registry
+    func remove(_ number: Int, of team: Team, _ user: UInt32) throws {
+      let name = "group.\(team.root?.first ?? 0).n\(number).u\(user)"
+      try registry.noteRemoval(
+        of: ContainerRecord(
+          uuid: name, kind: .group, identifier: #require(AppIdentifier(name)), user: user, path: name,
+          team: team), at: Int64(number))
+    }
+    let (victim, attacker) = (Team("GOOD", root: [1]), Team("GOOD", root: [2]))
+    for user in [501, 502] as [UInt32] {
+      for number in 0..<3 { try remove(number, of: victim, user) }
+      for number in 0..<Registry.mostRemoved * 2 { try remove(number, of: attacker, user) }
+      let left = try registry.removedContainers(of: user).filter { !$0.isBeingDeleted }
+      #expect(left.count == Registry.mostRemoved)
+      #expect(left.filter { $0.container.team == victim }.count == 3)
+      // The latest ones of the team that has too many.
+      #expect(left.first?.removed == Int64(Registry.mostRemoved * 2 - 1))
+      #expect(left.filter { $0.container.team == attacker }.allSatisfy { $0.removed >= 103 })
+    }
+    // Of one team, or of two that have as many, the oldest go.
+    for number in 0..<Registry.mostRemoved { try remove(1000 + number, of: victim, 501) }
+    let left = try registry.removedContainers(of: 501).filter { !$0.isBeingDeleted }
+    #expect(left.count == Registry.mostRemoved)
+    #expect(left.filter { $0.container.team == victim }.count == Registry.mostRemoved / 2)
+    #expect(left.filter { $0.container.team == victim }.allSatisfy { $0.removed >= 1050 })
+  }
+
   /// What is there by now is not replaced.
   @Test func restoringRefusesByNameWhatIsThere() throws {
     try uninstall()

@@ -135,6 +135,21 @@ package final class MountedStore: Sendable {
     }
   }
 
+  /// Has another process serve: the last one is killed, or replaced as after an upgrade.
+  package func replaceWorker(byRestart isRestart: Bool) throws {
+    guard let before = try daemon() else { throw Failure(words: "there is no daemon") }
+    if isRestart {
+      let result = try run("restart", store)
+      guard result.status == 0 else { throw Failure(words: "restart: \(result.output)\(result.errors)") }
+    } else {
+      guard kill(before, SIGKILL) == 0 else { throw Failure(words: "there is no process \(before)") }
+    }
+    guard try Program.waitForEnd(before) else { throw Failure(words: "process \(before) does not end") }
+    guard try eventually({ try daemon().map { $0 != before } ?? false }) else {
+      throw Failure(words: "no process follows \(before)")
+    }
+  }
+
   /// How many descriptors the daemon has open.
   package func descriptors() throws -> Int {
     guard let daemon = try daemon() else { throw Failure(words: "there is no daemon") }

@@ -75,6 +75,7 @@ struct BackupRestoreCommand: Command {
       if let done = try ActingCommand.onMount(of: store, for: user, context, { words(source, $0, context) }) {
         return done
       }
+      HelperProcess.refuseTracers()
       let backup = try RestoredBackup(source, context)
       RestoredDatabases.putInPlace(in: backup.directory.fd, at: source, context)
       return try restore(backup, ofAnybody: true, context)

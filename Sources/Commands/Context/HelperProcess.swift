@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import Synchronization
@@ -25,12 +26,26 @@ enum HelperProcess {
 
   /// Waits for its end.
   ///
-  /// It may belong to somebody else, who can stop it to keep us waiting; then it is ended.
-  static func wait(for pid: Int32) throws(Errno) -> Subprocess.End {
-    var information = siginfo_t()
+  /// It may belong to somebody else, who can stop it to keep us waiting, or take it over as a debugger does;
+  /// then it is ended. `seized` is told of a debugger.
+  static func wait(for pid: Int32, seized: () -> Void = {}) throws(Errno) -> Subprocess.End {
+    let process = try ProcessID.open(pid)
     while true {
       // Its number stays its own until somebody has taken note of its end.
-      try retrying { waitid(P_PID, id_t(pid), &information, WEXITED | WSTOPPED | WNOWAIT) }
+      var information = siginfo_t()
+      try retrying { waitid(P_PID, id_t(pid), &information, WEXITED | WSTOPPED | WNOWAIT | WNOHANG) }
+      if information.si_signo == 0 {
+        if isSeized(pid) {
+          seized()
+          return running.withLock { running in
+            running = nil
+            return endAtOnce(pid)
+          }
+        }
+        // A stop does not end this wait; and whoever traces us may have to take note of its end first.
+        if try process.fd.waitUntilReadable(milliseconds: 500) { poll(nil, 0, 20) }
+        continue
+      }
       guard information.si_code == Int32(CLD_STOPPED) else { break }
       var status: Int32 = 0
       _ = waitpid(pid, &status, WUNTRACED)
@@ -46,11 +61,53 @@ enum HelperProcess {
   /// Ends it, and then does what ends this process; nothing is started from here on.
   static func end(then body: () -> Void) {
     running.withLock { running in
-      if let pid = running {
-        kill(pid, SIGKILL)
-        _ = try? Subprocess.wait(pid)
-      }
+      if let pid = running { _ = endAtOnce(pid) }
       body()
     }
+  }
+
+  private static let endMilliseconds: Int32 = 10_000
+
+  /// Kills a process of ours, and waits until it does nothing any more.
+  ///
+  /// Whoever traces it learns of its end first, and may keep that from us: then we take no note of it.
+  private static func endAtOnce(_ pid: Int32) -> Subprocess.End {
+    kill(pid, SIGKILL)
+    if let process = try? ProcessID.open(pid) {
+      _ = try? process.fd.waitUntilReadable(milliseconds: endMilliseconds)
+    }
+    var status: Int32 = 0
+    guard waitpid(pid, &status, WNOHANG) == pid else { return .signalled(SIGKILL) }
+    let signal = clx_term_signal(status)
+    return signal == 0 ? .exited(clx_exit_status(status)) : .signalled(signal)
+  }
+
+  /// Whether somebody else's process is traced by another one than traces us.
+  private static func isSeized(_ pid: Int32) -> Bool {
+    guard let user = user(of: pid), user != ProcessID.user else { return false }
+    let own = ProcessID.field("TracerPid", of: "self")
+    do throws(Errno) {
+      let directory = try FD.cwd.openFollowing("/proc/\(pid)/task", O_RDONLY | O_DIRECTORY)
+      return try directory.fd.entries().contains { thread in
+        let number = String(decoding: thread.name, as: UTF8.self)
+        let tracer = ProcessID.field("TracerPid", of: "\(pid)/task/\(number)")
+        return tracer != nil && tracer != "0" && tracer != own
+      }
+    } catch {
+      // It has ended.
+      return false
+    }
+  }
+
+  private static func user(of pid: Int32) -> UInt32? {
+    ProcessID.field("Uid", of: "\(pid)")?.split(separator: "\t").first.flatMap { UInt32($0) }
+  }
+
+  // MARK: In such a process
+
+  /// Keeps other processes of our user's from tracing this one, if another user's waits for it.
+  static func refuseTracers() {
+    // PR_SET_DUMPABLE.
+    if user(of: getppid()) != ProcessID.user { _ = clx_prctl(4, 0) }
   }
 }

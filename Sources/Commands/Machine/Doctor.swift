@@ -28,6 +28,7 @@ struct DoctorCommand: Command {
     let path = context.absolute(store ?? context.defaultStore)
     let diagnoses =
       MachineDiagnosis(context).all + BackingDiagnosis(path, context).all
+      + RestrictionDiagnosis(path, context).all
       + EncryptionDiagnosis(store == nil ? [path, context.machineStore] : [path], context).all
     if json {
       context.console.print(json: diagnoses)

@@ -23,11 +23,21 @@ final class ConsentAnswers: Sendable {
     }
   }
 
-  /// What is not to be allowed any more and could not be noted: the app, and the record; without one,
-  /// nothing is decided any more.
-  private struct Owed {
-    let app: InstalledApp
-    let record: ConsentRecord?
+  /// A decision that allows nothing and could not be recorded; the next worker finds it.
+  private struct Owed: Codable, Hashable {
+    let identifier: String
+    let user: UInt32
+    let service: PrivacyService
+    let team: Team
+    /// When it was refused, in seconds since 1970; nil if nothing is decided any more.
+    let refused: Int64?
+
+    var key: Key? { app.map { Key($0, user, service) } }
+    var app: AppIdentifier? { AppIdentifier(identifier) }
+    var record: ConsentRecord? {
+      guard let app, let refused else { return nil }
+      return ConsentRecord(app, user: user, team: team, service, isAllowed: false, changed: refused)
+    }
   }
 
   private struct State {
@@ -38,11 +48,22 @@ final class ConsentAnswers: Sendable {
   private let state = Mutex(State())
   let managed: ManagedConsent
   private let registry: GrantService.RegistrySource
+  private let unrecorded: UnrecordedChanges<Owed>
 
-  init(_ managed: ManagedConsent, _ registry: @escaping GrantService.RegistrySource) {
+  /// `kept` has what another worker could not record.
+  init(
+    _ managed: ManagedConsent, kept: KeptState? = nil, _ registry: @escaping GrantService.RegistrySource
+  ) {
     self.managed = managed
     self.registry = registry
+    unrecorded = UnrecordedChanges(kept, .owedConsents)
+    for owed in unrecorded.entries {
+      if let key = owed.key { state.withLock { $0.owed[key] = owed } }
+    }
   }
+
+  /// Has the next worker know what could not be recorded: before anybody is told that it holds.
+  private func keepOwed() { unrecorded.note { state.withLock { Set($0.owed.values) } } }
 
   /// Takes over what the registry has; what can't be read was not decided.
   func load() {
@@ -113,41 +134,52 @@ final class ConsentAnswers: Sendable {
     }
     var failure: StoreError?
     do throws(StoreError) {
-      try note(record, key, app)
+      try note(record, key, app.identifier)
     } catch {
       guard decision != .allow else { throw error }
       failure = error
     }
+    let owed = failure.map { _ in
+      Owed(
+        identifier: app.identifier.text, user: user, service: service, team: app.signer,
+        refused: record?.changed)
+    }
     state.withLock { state in
       state.records[key] = record
-      state.owed[key] = failure.map { _ in Owed(app: app, record: record) }
+      state.owed[key] = owed
     }
+    keepOwed()
     return failure
   }
 
-  private func note(_ record: ConsentRecord?, _ key: Key, _ app: InstalledApp) throws(StoreError) {
-    guard let registry = try registry(true) else { throw .noApp(identifier: app.identifier.text) }
+  private func note(_ record: ConsentRecord?, _ key: Key, _ app: AppIdentifier) throws(StoreError) {
+    guard let registry = try registry(true) else { throw .noApp(identifier: app.text) }
     if let record {
       try registry.put(record)
     } else {
-      try registry.removeConsent(app.identifier, of: key.user, key.service)
+      try registry.removeConsent(app, of: key.user, key.service)
     }
   }
 
   /// Gives up noting what a user had decided.
-  func dropOwed(of user: UInt32) { state.withLock { $0.owed = $0.owed.filter { $0.key.user != user } } }
+  func dropOwed(of user: UInt32) {
+    state.withLock { $0.owed = $0.owed.filter { $0.key.user != user } }
+    keepOwed()
+  }
 
   /// Notes what could not be noted before; what can't be now is tried again the next time.
   func noteOwed() {
     for (key, owed) in state.withLock({ $0.owed }) {
+      guard let identifier = owed.app else { continue }
       do throws(StoreError) {
         // What was decided about an app that has gone has gone with it.
-        let app = try registry(false)?.app(owed.app.identifier, for: key.user)
-        if app?.signer == owed.app.signer { try note(owed.record, key, owed.app) }
+        let app = try registry(false)?.app(identifier, for: key.user)
+        if app?.signer == owed.team { try note(owed.record, key, identifier) }
         state.withLock { $0.owed[key] = nil }
       } catch {
-        DaemonLog.write("can't note yet what \(owed.app.identifier) may not use any more: \(error)")
+        DaemonLog.write("can't record yet what \(identifier) may not use any more: \(error)")
       }
     }
+    keepOwed()
   }
 }

@@ -34,7 +34,8 @@ package final class ConsentService: ConsentKeeper {
 
   init(
     _ store: Store, _ volume: Volume, _ views: RunningViews, _ grants: GrantService, isReadOnly: Bool,
-    log: @escaping @Sendable (LogEntry) -> Void, registry: @escaping GrantService.RegistrySource
+    kept: KeptState? = nil, log: @escaping @Sendable (LogEntry) -> Void,
+    registry: @escaping GrantService.RegistrySource
   ) {
     self.store = store
     self.volume = volume
@@ -43,7 +44,7 @@ package final class ConsentService: ConsentKeeper {
     self.isReadOnly = isReadOnly
     self.log = log
     self.registry = registry
-    answers = ConsentAnswers(ManagedConsent(in: store.tree), registry)
+    answers = ConsentAnswers(ManagedConsent(in: store), kept: kept, registry)
     answers.load()
     volume.ask(self)
   }
@@ -164,7 +165,7 @@ package final class ConsentService: ConsentKeeper {
     for body in settled.withLock({ $0 }) { body() }
   }
 
-  /// Notes what could not be noted before; the last chance.
+  /// Records what could not be recorded before, if it can be now: before this process ends.
   func finish() { if !isReadOnly { turn.withLock { _ in answers.noteOwed() } } }
 
   // MARK: An app asks

@@ -2,16 +2,17 @@
 // Copyright the Insula authors
 
 internal import Glibc
-package import LinuxIO
+internal import LinuxIO
 package import Policy
 internal import PropertyLists
-internal import Store
+package import Store
 internal import Synchronization
 
 /// What the machine's administrators restrict, whatever users say: a property list in the tree.
 ///
 /// Its keys are services, or an asterisk for all; the value of each is true, for all apps, or an array of
-/// their identifiers. A list that can't be read restricts everything.
+/// their identifiers. A list that can't be read restricts everything: so does one with a text that is no
+/// identifier, since nobody can say which app is meant.
 package final class ManagedConsent: Sendable {
   /// Below the root of the tree, where only administrators put something.
   package static let path = "Library/Managed Preferences/org.insula.consent.plist"
@@ -25,11 +26,10 @@ package final class ManagedConsent: Sendable {
   private struct Rule: Equatable, Sendable {
     /// Nil for all.
     let service: PrivacyService?
-    let identifiers: [String]?
+    let identifiers: [AppIdentifier]?
 
     func restricts(_ identifier: AppIdentifier, _ asked: PrivacyService) -> Bool {
-      (service ?? asked) == asked
-        && identifiers?.contains { AppIdentifier($0)?.isSame(as: identifier) == true } ?? true
+      (service ?? asked) == asked && identifiers?.contains { $0.isSame(as: identifier) } ?? true
     }
   }
 
@@ -39,12 +39,22 @@ package final class ManagedConsent: Sendable {
     let content: Content
   }
 
-  private let tree: FD
+  private let store: Store
+  private let say: @Sendable (String) -> Void
   private let last = Mutex<Read?>(nil)
   /// What ``hasChanged()`` has found.
   private let seen = Mutex<Content>(.nothing)
 
-  package init(in tree: FD) { self.tree = tree }
+  /// `say` is told of a list that can't be read.
+  package init(in store: Store, say: @escaping @Sendable (String) -> Void = { DaemonLog.write($0) }) {
+    self.store = store
+    self.say = say
+  }
+
+  /// Why the list can't be read, and restricts everything; nil if it can, or there is none.
+  package var problem: String? {
+    if case .unreadable(let why) = content() { why } else { nil }
+  }
 
   /// Why an app may not use a service; nil if nobody restricts it.
   package func reason(_ identifier: AppIdentifier, _ service: PrivacyService) -> String? {
@@ -88,7 +98,7 @@ package final class ManagedConsent: Sendable {
     let read = Read(inode: UInt64(status.st_ino), stamp: stamp, content: content)
     last.withLock { $0 = stamp.isSettled ? read : nil }
     if case .unreadable(let why) = content {
-      DaemonLog.write("/\(Self.path): \(why); it restricts everything")
+      say("/\(Self.path): \(why); it restricts everything")
     }
     return content
   }
@@ -96,8 +106,13 @@ package final class ManagedConsent: Sendable {
   private func open() throws(Errno) -> OwnedFD {
     var names = Self.path.split(separator: "/").map { Array($0.utf8) }
     let name = names.removeLast()
-    let directory = try tree.openDirectory(at: names)
-    return try directory.fd.open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    // Whoever has made them may have spelled them otherwise, where that makes no difference.
+    var directory = try store.tree.reopened(O_RDONLY | O_DIRECTORY)
+    for name in names {
+      directory = try directory.fd.openDirectory(store.spelling(of: name, in: directory.fd))
+    }
+    return try directory.fd.open(
+      store.spelling(of: name, in: directory.fd), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   }
 
   private static let longest = 1 << 16
@@ -123,7 +138,13 @@ package final class ManagedConsent: Sendable {
       if let isForAll = entry.value.boolean {
         if isForAll { rules.append(Rule(service: service, identifiers: nil)) }
       } else if let array = entry.value.array, array.allSatisfy({ $0.string != nil }) {
-        rules.append(Rule(service: service, identifiers: array.compactMap(\.string)))
+        let texts = array.compactMap(\.string)
+        if let text = texts.first(where: { AppIdentifier($0) == nil }) {
+          return .unreadable(
+            "'\(entry.key)' names '\(text.prefix(80).description.sanitized)', which is not an app's "
+              + "identifier; name each app as 'insula apps' shows it, or use true for all apps")
+        }
+        rules.append(Rule(service: service, identifiers: texts.compactMap(AppIdentifier.init)))
       } else {
         return .unreadable("'\(entry.key)' is neither a boolean nor an array of identifiers")
       }

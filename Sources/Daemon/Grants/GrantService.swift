@@ -3,7 +3,7 @@
 
 package import Apps
 internal import Glibc
-internal import LinuxIO
+package import LinuxIO
 package import Policy
 package import Store
 internal import Synchronization
@@ -30,8 +30,9 @@ package final class GrantService: Sendable {
 
   /// Takes over what was granted before; nobody can look at the tree yet.
   package init(
-    _ store: Store, _ volume: Volume, isReadOnly: Bool = false, log: @escaping EventRecorder = { _ in },
-    changed: @escaping @Sendable () -> Void = {}, registry: @escaping RegistrySource
+    _ store: Store, _ volume: Volume, isReadOnly: Bool = false, kept: KeptState? = nil,
+    log: @escaping EventRecorder = { _ in }, changed: @escaping @Sendable () -> Void = {},
+    registry: @escaping RegistrySource
   ) throws(StoreError) {
     self.store = store
     self.log = log
@@ -39,18 +40,24 @@ package final class GrantService: Sendable {
     self.volume = volume
     self.isReadOnly = isReadOnly
     self.registry = registry
-    let writer = GrantWriter(volume, registry)
+    let writer = GrantWriter(volume, kept, registry)
     self.writer = writer
     // The writer keeps the volume, which must not keep the writer.
     volume.tellGrants { [weak writer, isReadOnly] numbers in
       if !isReadOnly { writer?.note(numbers) }
       changed()
     }
-    volume.loadGrants(try registry(false)?.grants() ?? [])
+    // Another worker may have taken some back that are still in the registry.
+    let owed = writer.owed
+    volume.loadGrants(try registry(false)?.grants().filter { !owed.contains($0.id) } ?? [])
+    if !owed.isEmpty, !isReadOnly { writer.note(owed) }
   }
 
   /// Returns when the registry knows all.
   package func finish() { writer.finish() }
+
+  /// Records what could not be recorded before, if it can be now.
+  func recordOwed() { if !isReadOnly { try? writer.writeOwed() } }
 
   // MARK: Requests
 

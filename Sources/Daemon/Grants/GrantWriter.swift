@@ -13,6 +13,8 @@ internal import Volume
 final class GrantWriter: Sendable {
   private struct State {
     var changed: Set<Int64> = []
+    /// Of those, what was taken back: the next worker must not give it again.
+    var revoked: Set<Int64> = []
     var isWriting = false
     var isEnding = false
     var thread: JoinableThread?
@@ -20,12 +22,17 @@ final class GrantWriter: Sendable {
 
   private let volume: Volume
   private let registry: GrantService.RegistrySource
-  private let state = Condition(State())
+  private let state: Condition<State>
   private let turn = Mutex(())
+  private let unrecorded: UnrecordedChanges<Int64>
 
-  init(_ volume: Volume, _ registry: @escaping GrantService.RegistrySource) {
+  /// `kept` has what another worker could not write.
+  init(_ volume: Volume, _ kept: KeptState?, _ registry: @escaping GrantService.RegistrySource) {
     self.volume = volume
     self.registry = registry
+    unrecorded = UnrecordedChanges(kept, .owedRevocations)
+    let left = unrecorded.entries
+    state = Condition(State(changed: left, revoked: left))
   }
 
   /// Has something written, soon.
@@ -43,19 +50,24 @@ final class GrantWriter: Sendable {
   /// What could not be written yet, or is about to be.
   var owed: Set<Int64> { state.withLock { $0.changed } }
 
-  /// Writes these at once, and what could not be written before.
+  /// Writes at once what could not be written before, and that these were taken back.
   ///
-  /// If that fails, all of it is written with whatever is written next.
-  func writeOwed(and numbers: [Int64] = []) throws(StoreError) {
+  /// If that fails, all of it is written with whatever is written next, be it by the next worker.
+  func writeOwed(and revoked: [Int64] = []) throws(StoreError) {
     let batch = state.withLock { state in
       defer { state.changed = [] }
-      return state.changed.union(numbers)
+      return state.changed.union(revoked)
     }
     guard !batch.isEmpty else { return }
+    defer { unrecorded.note { state.withLock { $0.revoked } } }
     do throws(StoreError) {
       try write(batch)
+      state.withLock { $0.revoked.subtract(batch) }
     } catch {
-      state.withLock { $0.changed.formUnion(batch) }
+      state.withLock { state in
+        state.changed.formUnion(batch)
+        state.revoked.formUnion(revoked)
+      }
       throw error
     }
   }

@@ -27,7 +27,7 @@ extension VolumeService {
         throw ControlFailure("not ejected yet; '--force' does it now. \(left)", .inUse)
       }
       // What is open on it is of no use to anybody afterwards.
-      if isForced, attached.engine.queue != nil { forgetContents(onDevice: attached.device) }
+      if isForced, attached.engine.queue != nil { forgetContents(onDevices: [attached.device]) }
     }
     let (described, taken, gone) = try changes.withLock { _ throws(ControlFailure) in
       let known = try findOwn(name, for: user)

@@ -16,9 +16,10 @@ internal import Volume
 //     user whose volume it is.
 //  2. The directory is opened once, and must be the one that was added; gocryptfs gets it open. What lies at
 //     its path meanwhile makes no difference.
-//  3. To lock it is to have gocryptfs end, with the keys in its memory; who locks waits for that. A volume
-//     whose gocryptfs ends for another reason is locked too. What was to be unlocked before stays locked, and
-//     its gocryptfs ends. What the kernel keeps of its files in the tree goes too.
+//  3. To lock it is to have gocryptfs end, with the keys in its memory; who locks waits for that. Who locks
+//     several has all of them end at once, so that one that does not answer gives the keys of others no time.
+//     A volume whose gocryptfs ends for another reason is locked too. What was to be unlocked before stays
+//     locked, and its gocryptfs ends. What the kernel keeps of its files in the tree goes too.
 //  4. Nothing but a password unlocks it: no key is kept, nobody tries again.
 //  5. The encrypted files of a volume that has a size are on a disk of their own (`EncryptedDisk`), which the
 //     kernel serves for gocryptfs alone, and no longer than that needs it.
@@ -142,19 +143,49 @@ extension VolumeService {
     engines.keyHolders.lock(meant.map(\.id))
     if name == nil { meant.removeAll { engine(of: $0) == nil && !engines.keyHolders.has($0.id) } }
     var failures: [ControlFailure] = []
-    var locked: [VolumeDescription] = []
+    var ending: [(record: VolumeRecord, device: UInt32?)] = []
+    func device(_ record: VolumeRecord) -> UInt32? { volume.attached.attached(record.id)?.device }
+    // Whoever holds a volume itself keeps gocryptfs from ending.
+    if isForced { forgetContents(onDevices: meant.compactMap(device)) }
     for record in meant {
       do throws(ControlFailure) {
         let known = try waits.map { (waits) throws(ControlFailure) in try change(record, waits: waits) }
-        locked.append(try lock(known ?? record, isForced: isForced, by: user, users))
+        let device = device(record)
+        if try detach(record, isForced, users) { tell(.volumeLocked, record, by: user) }
+        engines.keyHolders.end(record.id)
+        ending.append((known ?? record, device))
       } catch {
         failures.append(error)
       }
     }
+    letGo()
+    let locked = awaitEnds(of: ending.map(\.record), &failures)
+    // With the keys goes what was decrypted.
+    forgetContents(onDevices: ending.compactMap(\.device))
     awaitDisks(of: meant)
     guard let first = failures.first else { return locked }
     throw failures.count == 1
       ? first : ControlFailure(failures.map(\.message).joined(separator: "\n"), first.cause)
+  }
+
+  /// Waits until what has the keys of volumes has ended, no longer for all than for one.
+  ///
+  /// Gives what is locked.
+  private func awaitEnds(
+    of records: [VolumeRecord], _ failures: inout [ControlFailure]
+  ) -> [VolumeDescription] {
+    let end = monotonicNanoseconds() + UInt64(Self.endMilliseconds) * 1_000_000
+    return records.compactMap { record in
+      if engines.keyHolders.end(record.id, milliseconds: Int32(clamping: millisecondsLeft(until: end))) {
+        return describe(record)
+      }
+      let name = String(decoding: record.name, as: UTF8.self).sanitized
+      failures.append(
+        ControlFailure(
+          "\(name) is locked for all programs, but gocryptfs has not ended and may have its keys in memory; "
+            + "'insula doctor' says which process it is", .ETIMEDOUT))
+      return nil
+    }
   }
 
   /// Waits for a while until the kernel has brought all to disks with encrypted files.
@@ -191,28 +222,6 @@ extension VolumeService {
       throw ControlFailure("nobody can wait for \(name): \(error.message)", .EINVAL)
     }
     return changed
-  }
-
-  private func lock(
-    _ record: VolumeRecord, isForced: Bool, by user: UInt32, _ users: (AttachedVolume) -> [String]
-  ) throws(ControlFailure) -> VolumeDescription {
-    // Whoever holds the volume itself keeps gocryptfs from ending.
-    let device = volume.attached.attached(record.id)?.device
-    if let device, isForced { forgetContents(onDevice: device) }
-    if try detach(record, isForced, users) {
-      tell(.volumeLocked, record, by: user)
-      letGo()
-    }
-    let hasEnded = engines.keyHolders.end(record.id, milliseconds: Self.endMilliseconds)
-    // With the keys goes what was decrypted.
-    if let device { forgetContents(onDevice: device) }
-    guard hasEnded else {
-      let name = String(decoding: record.name, as: UTF8.self).sanitized
-      throw ControlFailure(
-        "\(name) is locked for all programs, but gocryptfs has not ended and may have its keys in memory; "
-          + "'insula doctor' says which process it is", .ETIMEDOUT)
-    }
-    return describe(record)
   }
 
   /// Takes it out of the tree and has its program end; whether it was there.

@@ -308,7 +308,7 @@ final class VolumeService: Sendable {
     volume.detach(attached.record.id)
     engines.forget(attached.record.id)
     // Those who look after other volumes' ends do not wait for that.
-    if attached.record.isEncrypted { volume.forgetContents(onDevice: attached.device, milliseconds: 0) }
+    if attached.record.isEncrypted { volume.forgetContents(onDevices: [attached.device], milliseconds: 0) }
     awaitAll()
     letGo()
   }
@@ -316,9 +316,9 @@ final class VolumeService: Sendable {
   /// How long who takes a volume out of the tree waits for what programs have stored on it through maps.
   private static let writingMilliseconds = 3000
 
-  /// Has the kernel write and forget what it keeps of files of a volume.
-  func forgetContents(onDevice device: UInt32) {
-    volume.forgetContents(onDevice: device, milliseconds: Self.writingMilliseconds)
+  /// Has the kernel write and forget what it keeps of files of volumes.
+  func forgetContents(onDevices devices: [UInt32]) {
+    volume.forgetContents(onDevices: devices, milliseconds: Self.writingMilliseconds)
   }
 
   /// Has the program end that serves one, which is no part of the tree any more.

@@ -17,7 +17,8 @@ extension KeptState.Kind {
     // Its number is the same everywhere.
     case .connection: status.type == S_IFCHR && UInt64(status.st_rdev) == clx_makedev(10, 229)
     case .volumeRoot: status.isDirectory
-    case .viewMemory, .volumeMemory, .appLaunch, .backup, .files, .volumeEngine:
+    case .viewMemory, .volumeMemory, .appLaunch, .backup, .files, .volumeEngine, .owedConsents,
+      .owedRevocations:
       status.isRegular && (try? memory.status().st_dev) == status.st_dev
     case .appProcess: Self.processDevice == UInt64(status.st_dev)
     case .listener, .remover, .appListener, .volumeLife: status.type == S_IFSOCK
@@ -44,6 +45,8 @@ extension KeptState.Kind {
     case .volumeRoot: "volumeRoot"
     case .volumeLife: "volumeLife"
     case .volumeEngine: "volumeEngine"
+    case .owedConsents: "owedConsents"
+    case .owedRevocations: "owedRevocations"
     }
   }
 

@@ -44,6 +44,8 @@ package final class KeptState: @unchecked Sendable {
     /// The root of a volume that has an engine, the socket by which that is told to end, and what is to be
     /// known of it.
     case volumeRoot, volumeLife, volumeEngine
+    /// Refusals, and revocations of grants, that could not be recorded yet.
+    case owedConsents, owedRevocations
   }
 
   /// How a keeper has answered who wants the installed program in place of the running one.

@@ -98,7 +98,7 @@ package final class Containers: Sendable {
         uuid: UUIDText.random(), kind: kind, identifier: identifier, user: owner.uid, path: place,
         team: app.signer)
     }
-    var record = try registry.note(new())
+    var record = try note(new(), inHome: name)
     if record.isMarkedForRemoval {
       // An app that is installed again gets nothing of what the one before it has left.
       let stays = try remove(record)
@@ -118,6 +118,39 @@ package final class Containers: Sendable {
     try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
     if elsewhere != nil { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
     return try noteIdentity(of: record, named: container, in: parent.fd)
+  }
+
+  /// Notes a container that is about to be made; if its user has as many as there can be, those are forgotten
+  /// first that the user has removed.
+  private func note(
+    _ container: ContainerRecord, inHome name: String
+  ) throws(StoreError) -> ContainerRecord {
+    do throws(StoreError) {
+      return try registry.note(container)
+    } catch {
+      guard case .tooManyContainers = error, try forgetRemoved(of: container.user, inHome: name) else {
+        throw error
+      }
+      return try registry.note(container)
+    }
+  }
+
+  /// Forgets those containers of a home that are not there any more; whether there was one.
+  ///
+  /// One that is just being made is not there either, and its directory is not noted yet.
+  private func forgetRemoved(of user: UInt32, inHome name: String) throws(StoreError) -> Bool {
+    var isAny = false
+    let prefix = "Users/\(name)/"
+    for record in try registry.containers(user: user)
+    where record.identity != nil && record.path.utf8.starts(with: prefix.utf8) {
+      do throws(Errno) {
+        _ = try tree.fd.status(at: record.path)
+      } catch .ENOENT {
+        try registry.forget(record)
+        isAny = true
+      } catch {}
+    }
+    return isAny
   }
 
   /// Throws if there is a container of that name in another spelling, in a store that ignores case.

@@ -42,8 +42,11 @@ struct Database: ~Copyable {
 
   /// The most that one value may be long, in bytes.
   static let longestValue: Int32 = 1 << 20
-  /// More rows than anything of ours has; a database with more is not ours.
-  static let mostRows = 100_000
+  /// Of a stranger's database no query gives more rows.
+  ///
+  /// Ours has as many as there are: how many there can be is limited for each user, where rows are added, so
+  /// that nobody makes it unreadable for the others.
+  static let strangeRowLimit = 100_000
 
   /// Opens the database called `name`, which must be there.
   ///
@@ -162,8 +165,8 @@ struct Database: ~Copyable {
     let prepared = try self.prepared(query, values)
     var rows: [Row] = []
     try each(prepared) { (columns) throws(StoreError) in
-      guard rows.count < Self.mostRows else {
-        throw .registryDamaged(path: path, what: "a table has more than \(Self.mostRows) rows")
+      guard steps == nil || rows.count < Self.strangeRowLimit else {
+        throw .registryDamaged(path: path, what: "a table has more than \(Self.strangeRowLimit) rows")
       }
       rows.append(try read(columns))
     }

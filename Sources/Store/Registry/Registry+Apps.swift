@@ -6,6 +6,18 @@ package import Policy
 // The apps that are installed.
 
 extension Registry {
+  /// A user can install so many for themselves.
+  package static let appLimitOfUser = 1000
+
+  /// Throws if a user who is about to get an app has as many as a user can have.
+  static func requireRoom(for app: InstalledApp, in database: borrowing Database) throws(StoreError) {
+    guard let user = app.user else { return }
+    let count = try database.rows("SELECT count(*) FROM apps WHERE user = ?", .integer(Int64(user))) {
+      (row) throws(StoreError) in try row.integer(0)
+    }
+    guard count.first ?? 0 < appLimitOfUser else { throw .tooManyApps(user: user, limit: appLimitOfUser) }
+  }
+
   /// All apps, by identifier; with a user, only those that are there for that one.
   package func apps(for user: UInt32? = nil) throws(StoreError) -> [InstalledApp] {
     try use { (database) throws(StoreError) in

@@ -30,6 +30,26 @@ package struct ConsentRecord: Equatable, Sendable {
 // What users have decided about apps and what is private.
 
 extension Registry {
+  /// A user can have decided so much; more than about each service for as many apps as one can install.
+  package static let consentLimitOfUser = 20_000
+
+  /// Throws if a decision takes the place of none, and its user has as many as a user can have.
+  private static func requireRoom(
+    for consent: ConsentRecord, in database: borrowing Database
+  ) throws(StoreError) {
+    let known = try database.rows(
+      "SELECT 1 FROM consents WHERE identifier = ? AND user = ? AND service = ?",
+      .text(consent.identifier.text), .integer(Int64(consent.user)), .text(consent.service.rawValue)
+    ) { (row) throws(StoreError) in try row.integer(0) }
+    guard known.isEmpty else { return }
+    let count = try database.rows(
+      "SELECT count(*) FROM consents WHERE user = ?", .integer(Int64(consent.user))
+    ) { (row) throws(StoreError) in try row.integer(0) }
+    guard count.first ?? 0 < consentLimitOfUser else {
+      throw .tooManyConsents(user: consent.user, limit: consentLimitOfUser)
+    }
+  }
+
   /// All decisions, or those of a user, by app and service; what another version calls a service is left out.
   package func consents(of user: UInt32? = nil) throws(StoreError) -> [ConsentRecord] {
     try use { (database) throws(StoreError) in
@@ -61,6 +81,7 @@ extension Registry {
   /// Notes a decision in place of an earlier one.
   package func put(_ consent: ConsentRecord) throws(StoreError) {
     try change { (database) throws(StoreError) in
+      try Self.requireRoom(for: consent, in: database)
       try database.run(
         """
         INSERT OR REPLACE INTO consents (identifier, user, service, team, root, allowed, changed)
@@ -83,6 +104,8 @@ extension Registry {
     }
   }
 
+  // A refusal of everyone's app, which a user's own copy hides, counts again when that copy goes.
+
   /// An app is installed: what was decided about another team's of the same identifier is not for this one.
   static func keepConsents(
     onlyOf app: InstalledApp, in database: borrowing Database
@@ -92,6 +115,9 @@ extension Registry {
       DELETE FROM consents WHERE identifier = ?1 AND NOT (team = ?2 AND root IS ?4)
         AND (user = ?3 OR ?3 IS NULL AND NOT EXISTS (
           SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
+        AND NOT (?3 IS NOT NULL AND allowed = 0 AND EXISTS (
+          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user IS NULL
+            AND apps.team = consents.team AND apps.root IS consents.root))
       """, .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
   }
 
@@ -99,8 +125,12 @@ extension Registry {
   static func dropConsents(of app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     try database.run(
       """
-      DELETE FROM consents WHERE identifier = ?1 AND (user = ?2 OR ?2 IS NULL
-        AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
+      DELETE FROM consents WHERE identifier = ?1
+        AND (user = ?2 OR ?2 IS NULL AND NOT EXISTS (
+          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
+        AND NOT (?2 IS NOT NULL AND allowed = 0 AND EXISTS (
+          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user IS NULL
+            AND apps.team = consents.team AND apps.root IS consents.root))
       """, .text(app.identifier.text), .optional(app.user))
   }
 }

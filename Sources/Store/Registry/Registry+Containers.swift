@@ -7,6 +7,26 @@ package import Policy
 // forgotten after it is gone, so none is ever unknown.
 
 extension Registry {
+  /// A user can have so many, those included whose apps are gone.
+  package static let containerLimitOfUser = 10_000
+
+  /// Throws if a container is not noted and its user has as many as a user can have.
+  private static func requireRoom(
+    for container: ContainerRecord, in database: borrowing Database
+  ) throws(StoreError) {
+    let known = try database.rows(
+      "SELECT 1 FROM containers WHERE kind = ? AND identifier = ? AND user = ?",
+      .text(container.kind.rawValue), .text(container.identifier.text), .integer(Int64(container.user))
+    ) { (row) throws(StoreError) in try row.integer(0) }
+    guard known.isEmpty else { return }
+    let count = try database.rows(
+      "SELECT count(*) FROM containers WHERE user = ?", .integer(Int64(container.user))
+    ) { (row) throws(StoreError) in try row.integer(0) }
+    guard count.first ?? 0 < containerLimitOfUser else {
+      throw .tooManyContainers(user: container.user, limit: containerLimitOfUser)
+    }
+  }
+
   /// All containers that fit what is given.
   package func containers(
     kind: ContainerKind? = nil, identifier: AppIdentifier? = nil, user: UInt32? = nil,
@@ -37,6 +57,7 @@ extension Registry {
         "DELETE FROM containers WHERE path = ? AND NOT (kind = ? AND identifier = ? AND user = ?)",
         .text(container.path), .text(container.kind.rawValue), .text(container.identifier.text),
         .integer(Int64(container.user)))
+      try Self.requireRoom(for: container, in: database)
       try database.run(
         """
         INSERT INTO containers (uuid, kind, identifier, user, path, team, root) VALUES (?, ?, ?, ?, ?, ?, ?)

@@ -70,6 +70,7 @@ extension Registry {
     switch intent.work {
     case .install:
       if let known { throw .appExists(identifier: app.identifier.text, path: known.path) }
+      try requireRoom(for: app, in: database)
     case .update:
       guard let known, known == intent.before else { throw .appBusy(identifier: app.identifier.text) }
       guard let waiting = intent.waiting else { break }

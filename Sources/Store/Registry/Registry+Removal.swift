@@ -10,6 +10,9 @@ package import Policy
 // - only those that no other app of that team uses for the same user;
 // - never one that somebody has kept: only its user removes that or, if it was kept for the machine, an
 //   administrator, by an uninstall of an app that is not installed any more.
+//
+// Identifiers that differ in case only are one: an earlier version of an app may have spelled its own, or its
+// group's, otherwise.
 
 extension Registry {
   /// Marks what an app leaves: for removal, or as kept.
@@ -22,7 +25,7 @@ extension Registry {
       try database.run(
         """
         UPDATE containers SET doomed = ?1, kept = ?2
-        WHERE kind = ?3 AND identifier = ?4 AND doomed = 0 AND kept = 0
+        WHERE kind = ?3 AND identifier = ?4 COLLATE NOCASE AND doomed = 0 AND kept = 0
           AND (?5 IS NULL OR user = ?5) AND (team IS NULL OR team = ?6 AND root IS ?7)
           AND NOT EXISTS (
             SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
@@ -47,7 +50,7 @@ extension Registry {
       try database.run(
         """
         UPDATE containers SET doomed = 1, kept = 0
-        WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1
+        WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1 COLLATE NOCASE
           AND (user = ?2 OR ?2 IS NULL AND (kept <> 1 OR user = ?3))
           AND NOT EXISTS (
             SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id

@@ -17,7 +17,9 @@ package struct RemovedContainer: Codable, Equatable, Sendable {
 // The containers that were removed. Each row is its user's: no statement here changes those of another one.
 
 extension Registry {
-  /// A user can restore so many at a time; the oldest of more are deleted.
+  /// A user can restore so many at a time; of more, the oldest of the team with most of them are deleted.
+  ///
+  /// So whoever makes an app drop all of its groups does not push out what other teams' apps have left.
   package static let mostRemoved = 100
 
   /// All, or those of a user, the latest first.
@@ -57,7 +59,10 @@ extension Registry {
       try database.run(
         """
         UPDATE removed SET deleting = 1 WHERE user = ?1 AND id NOT IN (
-          SELECT id FROM removed WHERE user = ?1 AND deleting = 0 ORDER BY id DESC LIMIT ?2)
+          SELECT id FROM (
+            SELECT id, row_number() OVER (PARTITION BY team, root ORDER BY id DESC) AS place
+            FROM removed WHERE user = ?1 AND deleting = 0)
+          ORDER BY place, id DESC LIMIT ?2)
         """, .integer(Int64(container.user)), .integer(Int64(Self.mostRemoved)))
     }
   }

@@ -17,14 +17,34 @@ extension Volume {
         directory = try directory.fd.openDirectory(name)
       } catch .ENOENT {
         let parent = directory.fd
-        try changeNames(in: parent) { () throws(Errno) in
-          guard settings.isSystem else { return try parent.makeDirectory(name, mode: 0o700) }
-          try ThreadIdentity.with(uid: uid, gid: gid, lasting: false) { () throws(Errno) in
-            try parent.makeDirectory(name, mode: 0o700)
+        var other = try otherSpelling(of: name, in: parent)
+        if other == nil {
+          try changeNames(in: parent) { () throws(Errno) in
+            // From here on nobody else makes one.
+            other = try otherSpelling(of: name, in: parent)
+            if other == nil { try makePrivateDirectory(name, in: parent, uid, gid) }
           }
         }
-        directory = try directory.fd.openDirectory(name)
+        directory = try directory.fd.openDirectory(other ?? name)
       }
+    }
+  }
+
+  private func makePrivateDirectory(
+    _ name: [UInt8], in parent: FD, _ uid: UInt32, _ gid: UInt32
+  ) throws(Errno) {
+    guard settings.isSystem else { return try parent.makeDirectory(name, mode: 0o700) }
+    try ThreadIdentity.with(uid: uid, gid: gid, lasting: false) { () throws(Errno) in
+      try parent.makeDirectory(name, mode: 0o700)
+    }
+  }
+
+  /// How a directory spells a name that it does not have as it is, where case makes no difference.
+  private func otherSpelling(of name: [UInt8], in directory: FD) throws(Errno) -> [UInt8]? {
+    guard spellings != nil else { return nil }
+    return try name.withUnsafeBufferPointer { (bytes) throws(Errno) in
+      guard let key = NameKey(bytes) else { return nil }
+      return try searchedSpelling(of: key, in: directory).found
     }
   }
 }

@@ -7,7 +7,7 @@ internal import LinuxIO
 /// How what outlives a worker is laid out; only a program that has the same layout can take over.
 package enum KeptLayout {
   /// To be counted up when anything in `Kept` directories, in a node, or in the meaning of either changes.
-  static let version: UInt32 = 10
+  static let version: UInt32 = 11
 
   /// The version, and the sizes of all records: nobody forgets to count those.
   package static let current: UInt64 = {

@@ -37,21 +37,22 @@ extension Volume {
     return areLeft
   }
 
-  /// Has the kernel write what programs have stored in files of a volume through memory maps, and forget what
+  /// Has the kernel write what programs have stored in files of volumes through memory maps, and forget what
   /// it keeps of them.
   ///
-  /// That waits no longer than it is told to, since what serves the volume may not answer.
-  package func forgetContents(onDevice device: UInt32, milliseconds: Int) {
-    let isDone = Condition(false)
-    let thread = try? JoinableThread(name: "volumes") { [self] in
-      forEachView { view in
-        view.memory.kernel.forgetContents(of: view.nodes.files(onDevice: device))
+  /// That waits no longer than it is told to, for all together, since what serves one may not answer.
+  package func forgetContents(onDevices devices: [UInt32], milliseconds: Int) {
+    let left = Condition(devices.count)
+    for device in devices {
+      let thread = try? JoinableThread(name: "volumes") { [self] in
+        forEachView { view in
+          view.memory.kernel.forgetContents(of: view.nodes.files(onDevice: device))
+        }
+        left.change { $0 -= 1 }
       }
-      isDone.change { $0 = true }
+      if let thread { thread.detach() } else { left.change { $0 -= 1 } }
     }
-    guard let thread else { return }
-    thread.detach()
-    _ = isDone.wait(milliseconds: milliseconds) { $0 }
+    _ = left.wait(milliseconds: milliseconds) { $0 == 0 }
   }
 
   private func redirect(_ attached: AttachedVolume, to target: RedirectedNames.Target?) {

@@ -118,6 +118,58 @@ struct BackupEngineTests {
     #expect(one.status == 0 && !one.output.contains("all users share"), "\(one.output)\(one.errors)")
   }
 
+  /// The attack: a user's own process takes over the one that root has restore their home, and holds it.
+  ///
+  /// It can do so in the moment before that refuses tracers; from then on no process of the user's can.
+  @Test(arguments: ["look", "seize"]) func tracedRestoreEnds(deed: String) throws {
+    let fixture = try BackupFixture()
+    try fixture.fill()
+    _ = try fixture.succeed("init; backup now --store \"$POINT\"", as: RunFixture.root)
+    let attack = """
+      import ctypes, os, sys, time
+      libc = ctypes.CDLL(None, use_errno=True)
+      told = set(); out = open(sys.argv[1], "w", buffering=1)
+      def tell(word):
+          if word not in told: out.write(word + "\\n")
+          told.add(word)
+      tell("ready")
+      end = time.monotonic() + 60
+      while time.monotonic() < end and not os.path.exists(sys.argv[1] + ".over"):
+          for pid in filter(str.isdigit, os.listdir("/proc")):
+              try:
+                  words = open(f"/proc/{pid}/cmdline", "rb").read()
+                  # With '--user' it is root's still.
+                  if b"\\0restore\\0--from\\0" not in words or b"\\0--user\\0" in words: continue
+                  status = open(f"/proc/{pid}/status").read()
+                  if int(status.split("Uid:\\t")[1].split()[0]) != os.getuid(): continue
+                  if os.stat(f"/proc/{pid}/environ").st_uid != os.getuid(): tell("refuses")
+              except OSError: continue
+              if sys.argv[2] == "look": continue
+              if libc.ptrace(0x4206, int(pid), 0, 0) != 0: continue
+              libc.ptrace(0x4207, int(pid), 0, 0)
+              tell("seized")
+              time.sleep(40)
+      """
+    let program = try fixture.run.mounted.temporary.write(attack, to: "attack.py")
+    let user = fixture.run.user
+    let result = try fixture.shell(
+      """
+      told=$(dirname "$REPOSITORY")/told
+      export TMPDIR=$(mktemp -d /var/tmp/insula-test-XXXXXX); chmod 755 $TMPDIR
+      setpriv --reuid=\(user.uid) --regid=\(user.gid) --clear-groups \\
+        /usr/bin/python3 '\(program)' $told \(deed) & attacks=$!
+      until [ -e $told ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.02; done
+      timeout -s KILL 35 "$INSULA" backup restore --to "$POINT" --replace \\
+        --repository "$REPOSITORY" --password-file "$PASSWORD"; echo "ended $?"
+      ls "$TMPDIR"; rm -r "$TMPDIR"; touch $told.over; kill $attacks; wait $attacks 2>/dev/null; cat $told
+      """, as: RunFixture.root)
+    let isSeized = result.output.contains("seized")
+    #expect(result.output.contains(isSeized ? "ended 1\n" : "ended 0\n"), "\(result)")
+    #expect(!result.output.contains("insula-restore"), "nothing is left: \(result)")
+    #expect(isSeized || result.output.contains("refuses"), "\(result)")
+    #expect(result.errors.contains("has taken over the one that restores") == isSeized, "\(result)")
+  }
+
   @Test func dataOfAppsThatRunStay() throws {
     let fixture = try BackupFixture()
     let seen = try fixture.shell(

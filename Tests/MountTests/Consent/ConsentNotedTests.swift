@@ -62,6 +62,61 @@ struct ConsentNotedTests {
     #expect(try fixture.state(of: "photos") == "denied")
   }
 
+  /// The process that could not record it is replaced, and nobody decides anything again.
+  @Test(
+    .enabled(if: KernelRelease.own >= KernelRelease(6, 9), "no process is replaced"),
+    arguments: [false, true], [false, true])
+  func takingBackOutlivesTheProcess(isRestart: Bool, rootless: Bool) throws {
+    let fixture = try ConsentFixture(rootless: rootless)
+    let mounted = fixture.fixture.mounted
+    let journal = mounted.store + "/state/insula.db-journal"
+    let services = ["media-library", "photos", "contacts"]
+    for service in services {
+      #expect(try fixture.shell("decide allow \(service)").output == "authorized\n")
+    }
+    // Its container is noted, too.
+    #expect(try fixture.inside("true").status == 0)
+    try #require(try Program.run(["chattr", "+i", journal]).status == 0)
+    defer { _ = try? Program.run(["chattr", "-i", journal]) }
+    #expect(try fixture.shell("decide deny media-library").output.contains("recorded"))
+    #expect(try fixture.shell("decide reset photos").output.contains("recorded"))
+    func states() throws -> [String] { try services.map { try fixture.state(of: $0) } }
+    for _ in 0..<2 {
+      try mounted.replaceWorker(byRestart: isRestart)
+      #expect(try states() == ["denied", "not-determined", "authorized"])
+    }
+    let app = try fixture.inside("cat \"$HOME_OF_USER/Music/Music/song\"")
+    #expect(app.ending == .failed && app.output.isEmpty, "\(app)")
+    #expect(try Program.run(["chattr", "-i", journal]).status == 0)
+    // What is decided from then on counts, also for the next process.
+    #expect(try fixture.shell("decide allow photos").output == "authorized\n")
+    try mounted.replaceWorker(byRestart: isRestart)
+    #expect(try states() == ["denied", "authorized", "authorized"])
+    // It is on the disk by now.
+    try mounted.killDaemon()
+    try unmount(mounted.point, lazily: true)
+    try mounted.mount()
+    #expect(try states() == ["denied", "authorized", "authorized"])
+  }
+
+  /// A restart that finds room again records it first.
+  @Test(.enabled(if: KernelRelease.own >= KernelRelease(6, 9), "no process is replaced"))
+  func restartRecordsWhatIsOwed() throws {
+    let fixture = try ConsentFixture()
+    let mounted = fixture.fixture.mounted
+    let journal = mounted.store + "/state/insula.db-journal"
+    #expect(try fixture.shell("decide allow media-library").output == "authorized\n")
+    try #require(try Program.run(["chattr", "+i", journal]).status == 0)
+    defer { _ = try? Program.run(["chattr", "-i", journal]) }
+    #expect(try fixture.shell("decide deny media-library").output.contains("recorded"))
+    #expect(try Program.run(["chattr", "-i", journal]).status == 0)
+    try mounted.replaceWorker(byRestart: true)
+    try mounted.killDaemon()
+    try unmount(mounted.point, lazily: true)
+    try mounted.mount()
+    #expect(try fixture.state(of: "media-library") == "denied")
+  }
+
   /// It has gone with its app.
   @Test func whatIsOwedGoesWithTheApp() throws {
     let fixture = try ConsentFixture()

@@ -68,6 +68,8 @@ struct GrantCommandTests {
     let fixture = try fixture()
     let journal = fixture.mounted.store + "/state/insula.db-journal"
     #expect(try run(fixture, "insula grant $APP $D/w/letter; insula grant $APP $D/w/other").status == 0)
+    // Its container is noted, too.
+    #expect(try run(fixture, "run true").status == 0)
     #expect(try Program.run(["chattr", "+i", journal]).status == 0)
     defer { _ = try? Program.run(["chattr", "-i", journal]) }
     for _ in 0..<2 {
@@ -95,6 +97,42 @@ struct GrantCommandTests {
     #expect(later.status == 0 && later.output.isEmpty, "\(later.output)")
     let unknown = try run(fixture, "insula revoke $APP $D/w/letter")
     #expect(unknown.status == 1 && unknown.errors.contains("has no grant"), "\(unknown.errors)")
+  }
+
+  /// The process that could not record it is replaced.
+  @Test(
+    .enabled(if: KernelRelease.own >= KernelRelease(6, 9), "no process is replaced"),
+    arguments: [false, true], [false, true])
+  func revocationOutlivesTheProcess(isRestart: Bool, rootless: Bool) throws {
+    let fixture = try fixture(rootless: rootless)
+    let mounted = fixture.mounted
+    let journal = mounted.store + "/state/insula.db-journal"
+    #expect(try run(fixture, "insula grant $APP $D/w/letter; insula grant $APP $D/w/other").status == 0)
+    // Its container is noted, too.
+    #expect(try run(fixture, "run true").status == 0)
+    #expect(try Program.run(["chattr", "+i", journal]).status == 0)
+    defer { _ = try? Program.run(["chattr", "-i", journal]) }
+    #expect(try run(fixture, "insula revoke $APP $D/w/letter").ending == .failed)
+    for _ in 0..<2 {
+      try mounted.replaceWorker(byRestart: isRestart)
+      let granted = try run(fixture, "insula grants | grep -c letter; insula grants | grep -c other")
+      #expect(granted.output == "0\n1\n", "\(granted)")
+    }
+    let app = try run(fixture, "run cat $D/w/letter; run cat $D/w/other")
+    #expect(app.output == "secret\n", "\(app)")
+    let again = try run(fixture, "insula revoke $APP $D/w/letter")
+    #expect(again.status == 1 && again.errors.contains("that can't be recorded"), "\(again)")
+    #expect(try Program.run(["chattr", "-i", journal]).status == 0)
+    // What is granted from then on stays, and what was taken back has gone.
+    #expect(try run(fixture, "insula grant $APP $D/w/letter").status == 0)
+    try mounted.replaceWorker(byRestart: isRestart)
+    let counts = "insula grants | grep -c letter; insula grants | grep -c other"
+    #expect(try run(fixture, counts).output == "1\n1\n")
+    #expect(try run(fixture, "insula revoke $APP $D/w/letter").status == 0)
+    try mounted.killDaemon()
+    try unmount(mounted.point, lazily: true)
+    try mounted.mount()
+    #expect(try run(fixture, counts).output == "0\n1\n")
   }
 
   @Test func commandsSayWhatThereIs() throws {

@@ -16,6 +16,7 @@ internal import Testing
 //  5. What comes as a password never ends, or is no pipe.
 //  6. Many unlock at once, and many open while it is locked.
 //  7. The disk is full.
+//  8. Programs of volumes are stopped, so that the keys of others stay while all are locked.
 
 /// Users who try to get by an encrypted volume what they do not have.
 @Suite(
@@ -48,6 +49,29 @@ struct HostileEncryptedTests {
     // Nobody else has those files decrypted as well.
     try fixture.refuse("volume add $C/Private --encrypted --at Mine", "it overlaps with", as: RunFixture.root)
     try fixture.refuse("volume add $C/Private --encrypted --at Mine", "it is not yours", as: other.account)
+  }
+
+  /// Programs that are stopped take their time to be ended; by then others' keys are gone.
+  @Test(arguments: [false, true]) func stoppedProgramsKeepNoOthersKeys(rootless: Bool) throws {
+    let fixture = try EncryptedFixture(rootless: rootless)
+    try fixture.expect("for n in 1 2 3; do create S$n; echo x >$V/S$n/x; done; ls $V", "S1\nS2\nS3\n")
+    let stopped = try fixture.programs()
+    try #require(stopped.count == 3)
+    // Another user's, where there can be one.
+    let other = rootless ? nil : try TemporaryAccount()
+    try fixture.expect("create Last; echo x >$V/Last/x; cat $V/Last/x", "x\n", as: other?.account)
+    let last = try #require(try fixture.programs().first { !stopped.contains($0) })
+    for program in stopped { try #require(kill(program, SIGSTOP) == 0) }
+    defer { for program in stopped where kill(program, 0) == 0 { _ = kill(program, SIGCONT) } }
+    // The first of them is there still when the last one's is gone.
+    try fixture.expect(
+      """
+      volume lock --all --force >$C/locked 2>&1 & locks=$!
+      until ! kill -0 \(last) 2>/dev/null || [ $((w+=1)) -gt 2400 ]; do sleep 0.02; done
+      kill -0 \(stopped.min() ?? 0) 2>/dev/null && echo there
+      wait $locks && echo locked; rm $C/locked
+      """, "there\nlocked\n", as: rootless ? nil : RunFixture.root)
+    #expect(try fixture.programs() == [])
   }
 
   /// Whoever may read all of a process finds no password there.

@@ -56,7 +56,10 @@ struct EverythingRestore {
           try Subprocess.spawn(
             "/proc/self/exe", words, context, descriptors: streams, inOwnSession: true)
         }
-        end = try HelperProcess.wait(for: pid)
+        end = try HelperProcess.wait(for: pid) {
+          context.console.note(
+            "another process of \(account.name.sanitized) has taken over the one that restores")
+        }
       } catch let error as Errno {
         throw CommandFailure(error, "can't restore \(home.sanitized): \(error.message)")
       }

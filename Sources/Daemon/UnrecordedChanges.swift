@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import JSON
+internal import LinuxIO
+internal import Synchronization
+
+/// Changes that hold and that the registry does not have yet, for the next worker.
+///
+/// A list is written as a whole before the last one is given up, so a worker that dies leaves one of both.
+final class UnrecordedChanges<Entry: Codable & Hashable & Sendable>: Sendable {
+  private struct State {
+    var entries: Set<Entry> = []
+    /// Lists are numbered; the last one counts.
+    var number: UInt32 = 0
+    /// The list is open for as long as this is there.
+    var memory: SharedMemory?
+  }
+  private let kept: KeptState?
+  private let kind: KeptState.Kind
+  private let state: Mutex<State>
+
+  /// Reads what another worker has left; without `kept` there is no other worker.
+  init(_ kept: KeptState?, _ kind: KeptState.Kind) {
+    self.kept = kept
+    self.kind = kind
+    state = Mutex(kept.flatMap { Self.left(in: $0, kind) } ?? State())
+  }
+
+  private static func left(in kept: KeptState, _ kind: KeptState.Kind) -> State? {
+    let numbers = kept.all.filter { $0.kind == kind }.map(\.view).inOrder(by: >)
+    for number in numbers {
+      guard let (bytes, memory) = kept.data(kind, view: number) else { continue }
+      guard let entries = try? JSONText.decode([Entry].self, from: bytes) else { continue }
+      return State(entries: Set(entries), number: number, memory: memory)
+    }
+    // One that can't be read must not be taken for the next one's.
+    return numbers.first.map { State(number: $0) }
+  }
+
+  /// What the last worker has left, or what was noted last.
+  var entries: Set<Entry> { state.withLock { $0.entries } }
+
+  /// Notes what is unrecorded now; `entries` is called with the lock on the list.
+  func note(_ entries: () -> Set<Entry>) {
+    state.withLock { state in
+      let entries = entries()
+      guard let kept, entries != state.entries else { return }
+      do throws(Errno) {
+        try Self.write(entries, kept, kind, &state)
+        state.entries = entries
+      } catch {
+        DaemonLog.write(
+          "there is no memory for what could not be recorded (\(error.message)); the process that follows "
+            + "this one would not know of it")
+      }
+    }
+  }
+
+  private static func write(
+    _ entries: Set<Entry>, _ kept: KeptState, _ kind: KeptState.Kind, _ state: inout State
+  ) throws(Errno) {
+    if !entries.isEmpty {
+      guard let bytes = try? JSONText.encode(Array(entries)) else { throw .EINVAL }
+      let next = state.number &+ 1
+      let memory = try kept.keep(bytes, as: kind, view: next)
+      (state.number, state.memory) = (next, memory)
+    }
+    let current = entries.isEmpty ? nil : state.number
+    // A number must be forgotten before its descriptor is closed.
+    for other in kept.all where other.kind == kind && other.view != current {
+      kept.forget(kind, view: other.view)
+    }
+    if entries.isEmpty { state.memory = nil }
+  }
+}
