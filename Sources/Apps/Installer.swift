@@ -144,6 +144,16 @@ extension Installer {
           throw .containerOfOtherTeam(
             path: "/\(container.path)", team: contents.signer.words, other: other.words)
         }
+        // What no record is about is the team's that is noted on it.
+        guard let home = try? store.home(of: user) else { continue }
+        let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+        if !known.contains(where: { $0.path.hasSameBytes(as: path) }),
+          let noted = store.notedTeam(ofContainerAt: path), noted != contents.signer,
+          try !registry.isSuccessor(contents.signer, of: noted)
+        {
+          throw .containerOfOtherTeam(
+            path: "/\(path)", team: contents.signer.words, other: noted.words)
+        }
       }
     }
   }

@@ -304,5 +304,18 @@ enum RegistrySchema {
         "CREATE INDEX removed_of_users ON removed (user)",
         "PRAGMA user_version = 15",
       ]),
+    Step(
+      name: "adoptions",
+      statements: [
+        // See AdoptionIntent.
+        """
+        CREATE TABLE adoptions (
+          home TEXT PRIMARY KEY,
+          former INTEGER NOT NULL,
+          owner INTEGER NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 16",
+      ]),
   ]
 }
