@@ -121,13 +121,21 @@ extension Installer {
   func checkTeam(
     _ contents: AppContents, among apps: [InstalledApp], for user: UInt32?
   ) throws(AppFailure) {
-    try registered { () throws(StoreError) in try registry.check(contents.signer) }
-    try contents.checkTeam(among: apps.filter { $0.user == nil || $0.user == user })
+    try registered { () throws(StoreError) in try registry.check(contents.signer, for: user) }
+    let speaks = try speaksForTeam(contents.signer)
+    try contents.checkTeam(
+      among: apps.filter { ($0.user == nil || $0.user == user) && !contents.succeeds($0, speaks) })
     if let user { try registered { () throws(StoreError) in try checkContainers(contents, of: user) } }
   }
 }
 
 extension Installer {
+  /// Whether the root of a signer is the one that speaks for its team.
+  func speaksForTeam(_ signer: Team) throws(AppFailure) -> Bool {
+    let root = try registered { () throws(StoreError) in try registry.root(of: signer.text) }
+    return root != nil && root == signer.root
+  }
+
   /// Refuses an app that would find what another team's has left to the user: it could not be used.
   private func checkContainers(_ contents: AppContents, of user: UInt32) throws(StoreError) {
     let wanted: [(ContainerKind, [AppIdentifier])] = [
@@ -160,6 +168,12 @@ extension Installer {
 }
 
 extension AppContents {
+  /// Whether an installed app of the same team was signed under a root that no longer speaks for the team;
+  /// `speaks` says whether this one's root does.
+  func succeeds(_ app: InstalledApp, _ speaks: Bool) -> Bool {
+    speaks && app.team == team && app.root != signer.root
+  }
+
   /// Two teams of one name are distinguished by their roots.
   func otherTeam(than app: InstalledApp) -> AppFailure {
     let isNamesake = app.team == team

@@ -222,6 +222,11 @@ internal import Testing
     #expect(
       try registry.consents().map(\.team)
         == [Team("TEAM", root: [9]), Team("TEAM", root: [9]), stranger, stranger])
+    // The app itself is under the new root by an update alone, and then it has all that again.
+    for user in Self.users { #expect(try registry.openers(of: user) == [:]) }
+    var updated = app
+    updated.root = [9]
+    try registry.update(updated)
     for user in Self.users {
       #expect(try registry.openers(of: user) == ["public.text": "com.example.editor"])
     }
