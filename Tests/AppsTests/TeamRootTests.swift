@@ -70,6 +70,7 @@ internal import Testing
   }
 
   /// Also where the check of the team as a whole has let it in: a store in which both were before.
+  ///
   /// The registry and the directories say it, each without the other.
   @Test(arguments: [true, false]) func containersAndGrantsAreTheTeamsAlone(isNoted: Bool) throws {
     let app = try fixture.install(for: fixture.users)

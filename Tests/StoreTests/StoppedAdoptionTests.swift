@@ -56,7 +56,8 @@ internal import Testing
       """
       INSERT OR REPLACE INTO consents VALUES ('org.a', \(user), 'photos', 'TEAM', x'01', 1, 1);
       INSERT OR REPLACE INTO openers VALUES (\(user), 'public.text', 'org.a', 'TEAM', x'01');
-      INSERT OR REPLACE INTO grants VALUES (\(user), 'org.a', \(user), 'TEAM', x'61', 1, 1, 1, x'', 1, 1, x'01');
+      INSERT OR REPLACE INTO grants
+        VALUES (\(user), 'org.a', \(user), 'TEAM', x'61', 1, 1, 1, x'', 1, 1, x'01');
       INSERT OR REPLACE INTO volumes (id, name, path, inode, handle, created, owner, read_only, added)
         VALUES (\(user), x'61', x'2f61', 1, x'', 1, \(user), 0, 1);
       """

@@ -38,8 +38,8 @@ struct UserAddCommand: Command {
       changed. What belongs to others, devices, files that have other names outside of the home, and what
       'chattr +i' protects stay as they are and are listed. Other programs in the home lose their
       set-user-ID and set-group-ID bits and their capabilities. ACL entries that name the former owner's
-      number stay. What apps in the home have of data stays theirs; what the former owner has allowed apps, the
-      volumes they have added and what was removed for them are forgotten.
+      number stay. Apps in the home keep their data; what the former owner has allowed apps, the volumes they
+      have added and what was removed for them are forgotten.
       """,
     ],
     examples: ["sudo insula user add anna", "sudo insula user add anna --home UUID=1c2e-..."])
