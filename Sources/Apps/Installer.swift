@@ -122,18 +122,20 @@ extension Installer {
     _ contents: AppContents, among apps: [InstalledApp], for user: UInt32?
   ) throws(AppFailure) {
     try registered { () throws(StoreError) in try registry.check(contents.signer, for: user) }
-    let speaks = try speaksForTeam(contents.signer)
-    try contents.checkTeam(
-      among: apps.filter { ($0.user == nil || $0.user == user) && !contents.succeeds($0, speaks) })
+    var others: [InstalledApp] = []
+    for app in apps where app.user == nil || app.user == user {
+      if try !succeeds(contents, app) { others.append(app) }
+    }
+    try contents.checkTeam(among: others)
     if let user { try registered { () throws(StoreError) in try checkContainers(contents, of: user) } }
   }
 }
 
 extension Installer {
-  /// Whether the root of a signer is the one that speaks for its team.
-  func speaksForTeam(_ signer: Team) throws(AppFailure) -> Bool {
-    let root = try registered { () throws(StoreError) in try registry.root(of: signer.text) }
-    return root != nil && root == signer.root
+  /// Whether an installed app is of the same team, under a root that an administrator has replaced by this
+  /// one's.
+  func succeeds(_ contents: AppContents, _ app: InstalledApp) throws(AppFailure) -> Bool {
+    try registered { () throws(StoreError) in try registry.isSuccessor(contents.signer, of: app.signer) }
   }
 
   /// Refuses an app that would find what another team's has left to the user: it could not be used.
@@ -168,12 +170,6 @@ extension Installer {
 }
 
 extension AppContents {
-  /// Whether an installed app of the same team was signed under a root that no longer speaks for the team;
-  /// `speaks` says whether this one's root does.
-  func succeeds(_ app: InstalledApp, _ speaks: Bool) -> Bool {
-    speaks && app.team == team && app.root != signer.root
-  }
-
   /// Two teams of one name are distinguished by their roots.
   func otherTeam(than app: InstalledApp) -> AppFailure {
     let isNamesake = app.team == team

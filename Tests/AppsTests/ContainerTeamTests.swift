@@ -178,6 +178,34 @@ internal import Testing
     #expect(letters[0] == "mine")
   }
 
+  /// A team of the same name under another root is a stranger's, although it is the one of this machine.
+  @Test func teamOfTheSameNameIsAnotherOne() throws {
+    try fixture.addIdentity("namesake", team: "TEAM1")
+    try fixture.bundle("Namesake.app") {
+      $0.identifier = "org.example.namesake"; $0.signer = "namesake"
+    }
+    let namesake = try fixture.install("Namesake.app", for: fixture.everyones)
+    #expect(try fixture.registry.root(of: "TEAM1") == namesake.root)
+    var forged = app
+    forged.root = namesake.root
+    for isRecorded in [true, false] {
+      if !isRecorded {
+        try fixture.sql("DELETE FROM containers WHERE user = \(fixture.account.uid)")
+      }
+      for (kind, identifier) in [
+        (ContainerKind.data, app.identifier), (.group, app.groups[0]), (.cloud, app.clouds[0]),
+      ] {
+        #expect(throws: StoreError.self, "\(kind)") {
+          try containers.make(kind, identifier, for: forged, home: fixture.account.name)
+        }
+      }
+    }
+    // But an administrator can say that it is the same one.
+    try fixture.registry.pin("TEAM1", to: app.root ?? [])
+    try fixture.registry.pin("TEAM1", to: namesake.root ?? [])
+    _ = try containers.make(for: forged, home: fixture.account.name)
+  }
+
   /// By chown instead of an adoption, and without what is noted on the directories.
   @Test(.enabled(if: Program.isRoot, "it takes two users"), arguments: [false, true])
   func homeOfSomebodyElseStaysTheTeams(isNoted: Bool) throws {

@@ -195,7 +195,8 @@ internal import Testing
     let file = made.path + "/state/insula.db"
     let earlier = """
       ALTER TABLE containers DROP COLUMN kept; DELETE FROM migrations WHERE version >= 14;
-      DROP TABLE IF EXISTS removed; DROP TABLE IF EXISTS adoptions; PRAGMA user_version = 13
+      DROP TABLE IF EXISTS removed; DROP TABLE IF EXISTS adoptions;
+      DROP TABLE IF EXISTS former_roots; PRAGMA user_version = 13
       """
     try #require(Program.run(["sqlite3", file, earlier]).status == 0)
     let migrated = try Registry(of: store)

@@ -66,15 +66,6 @@ extension Metadata {
   }
 }
 
-extension Registry {
-  /// Whether a team may have what was noted for another one: the same text under a root that no longer speaks
-  /// for it, see ``pin(_:to:)``.
-  package func isSuccessor(_ team: Team, of noted: Team) throws(StoreError) -> Bool {
-    guard noted.text == team.text, let root = team.root else { return false }
-    return try self.root(of: team.text) == root
-  }
-}
-
 extension Store {
   /// The team that is noted on the directory of a container; nil if there is none.
   package func notedTeam(ofContainerAt path: String) -> Team? {

@@ -65,6 +65,23 @@ extension Registry {
     ) { (row) throws(StoreError) in try row.bytes(0) }.first
   }
 
+  /// Whether a team may have what was noted for another one: the same text under a root that an administrator
+  /// has replaced by this one's, see ``pin(_:to:)``.
+  package func isSuccessor(_ team: Team, of noted: Team) throws(StoreError) -> Bool {
+    guard noted.text == team.text, let root = team.root, let former = noted.root, former != root else {
+      return false
+    }
+    return try use { (database) throws(StoreError) in
+      let rows = try database.rows(
+        """
+        SELECT 1 FROM teams JOIN former_roots ON former_roots.team = teams.team
+        WHERE teams.team = ?1 AND teams.root = ?2 AND former_roots.root = ?3
+        """, .text(team.text), .bytes(root), .bytes(former)
+      ) { (row) throws(StoreError) in try row.integer(0) }
+      return !rows.isEmpty
+    }
+  }
+
   /// Says which root speaks for a team from now on; the data that the team has here are under that root then,
   /// and what its apps were allowed.
   ///
@@ -77,6 +94,14 @@ extension Registry {
     try change { (database) throws(StoreError) in
       let before = try Self.root(of: team, in: database)
       let values: [Database.Value] = [.bytes(root), .text(team)]
+      try database.run(
+        """
+        INSERT OR IGNORE INTO former_roots (root, team)
+        SELECT root, team FROM teams WHERE team = ?2 AND root <> ?1
+        UNION SELECT root, team FROM apps WHERE team = ?2 AND root <> ?1
+        UNION SELECT root, team FROM containers WHERE team = ?2 AND root <> ?1
+        UNION SELECT root, team FROM removed WHERE team = ?2 AND root <> ?1
+        """, values[0], values[1])
       try database.run("INSERT OR REPLACE INTO teams (root, team) VALUES (?, ?)", values[0], values[1])
       try database.run("UPDATE grants SET root = ? WHERE team = ?", values[0], values[1])
       try database.run("UPDATE containers SET root = ? WHERE team = ?", values[0], values[1])

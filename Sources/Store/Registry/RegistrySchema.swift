@@ -315,6 +315,14 @@ enum RegistrySchema {
           owner INTEGER NOT NULL
         ) STRICT
         """,
+        // The roots under which a team had something here when an administrator named another one.
+        """
+        CREATE TABLE former_roots (
+          team TEXT NOT NULL,
+          root BLOB NOT NULL,
+          PRIMARY KEY (team, root)
+        ) STRICT
+        """,
         "PRAGMA user_version = 16",
       ]),
   ]
