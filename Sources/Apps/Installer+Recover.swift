@@ -21,6 +21,7 @@ extension Installer {
   @discardableResult
   package func recover(clearing: Bool = true) throws(AppFailure) -> [AppFailure] {
     var failures: [AppFailure] = []
+    try registered { () throws(StoreError) in try Homes.endAdoptions(in: store, registry) }
     for noted in try registered({ () throws(StoreError) in try registry.intents() }) where !noted.isLive {
       do throws(AppFailure) {
         try endInPlace(noted)
@@ -44,6 +45,15 @@ extension Installer {
     }
     // What was removed may have had containers that are still there.
     try? alone { () throws(StoreError) in _ = try containers.removeMarked() }
+  }
+
+  /// Does what a look at all containers takes, once when a daemon starts: notes their teams on those of an
+  /// earlier version, and ends restorations that were stopped.
+  package func completeNotes() throws(AppFailure) {
+    try registered { () throws(StoreError) in
+      try containers.forgetRestored()
+      try containers.noteTeams()
+    }
   }
 
   private func endInPlace(_ noted: NotedIntent) throws(AppFailure) {

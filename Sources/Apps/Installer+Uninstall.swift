@@ -50,7 +50,9 @@ extension Installer {
   ) throws(AppFailure) -> [LeftBehind] {
     let user = directory.user
     let count = try registered { () throws(StoreError) in
-      keepingData ? 0 : try registry.doomLeft(by: identifier, of: user, for: caller.uid)
+      if keepingData { return 0 }
+      if let user { try containers.noteUnrecorded(identifier, of: user) }
+      return try registry.doomLeft(by: identifier, of: user, for: caller.uid)
     }
     guard count > 0 else {
       throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")

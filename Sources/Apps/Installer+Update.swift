@@ -124,7 +124,8 @@ extension Installer {
     }
     if !mayRun { try refuseUpdateWhileRunning(known) }
     try checkTeam(contents, among: apps, for: directory.user)
-    try contents.checkIsLater(than: known, allowingDowngrade)
+    let succeeds = try succeeds(contents, known)
+    try contents.checkIsLater(than: known, allowingDowngrade, succeeding: succeeds)
     try checkTypes(contents, named: name, for: directory.user, report)
     if known.bundleName != name {
       let others = apps.filter { $0 != known }
@@ -174,8 +175,10 @@ extension Installer {
 
 extension AppContents {
   /// The team must be the same; so must the version not be, unless any will do.
-  func checkIsLater(than app: InstalledApp, _ allowingDowngrade: Bool) throws(AppFailure) {
-    guard signer == app.signer else {
+  func checkIsLater(
+    than app: InstalledApp, _ allowingDowngrade: Bool, succeeding isSuccessor: Bool
+  ) throws(AppFailure) {
+    guard signer == app.signer || isSuccessor else {
       throw otherTeam(than: app)
     }
     guard !allowingDowngrade else { return }

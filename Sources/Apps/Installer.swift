@@ -121,13 +121,23 @@ extension Installer {
   func checkTeam(
     _ contents: AppContents, among apps: [InstalledApp], for user: UInt32?
   ) throws(AppFailure) {
-    try registered { () throws(StoreError) in try registry.check(contents.signer) }
-    try contents.checkTeam(among: apps.filter { $0.user == nil || $0.user == user })
+    try registered { () throws(StoreError) in try registry.check(contents.signer, for: user) }
+    var others: [InstalledApp] = []
+    for app in apps where app.user == nil || app.user == user {
+      if try !succeeds(contents, app) { others.append(app) }
+    }
+    try contents.checkTeam(among: others)
     if let user { try registered { () throws(StoreError) in try checkContainers(contents, of: user) } }
   }
 }
 
 extension Installer {
+  /// Whether an installed app is of the same team, under a root that an administrator has replaced by this
+  /// one's.
+  func succeeds(_ contents: AppContents, _ app: InstalledApp) throws(AppFailure) -> Bool {
+    try registered { () throws(StoreError) in try registry.isSuccessor(contents.signer, of: app.signer) }
+  }
+
   /// Refuses an app that would find what another team's has left to the user: it could not be used.
   private func checkContainers(_ contents: AppContents, of user: UInt32) throws(StoreError) {
     let wanted: [(ContainerKind, [AppIdentifier])] = [
@@ -143,6 +153,16 @@ extension Installer {
           else { continue }
           throw .containerOfOtherTeam(
             path: "/\(container.path)", team: contents.signer.words, other: other.words)
+        }
+        // What no record is about is the team's that is noted on it.
+        guard let home = try? store.home(of: user) else { continue }
+        let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+        if !known.contains(where: { $0.path.hasSameBytes(as: path) }),
+          let noted = store.notedTeam(ofContainerAt: path), noted != contents.signer,
+          try !registry.isSuccessor(contents.signer, of: noted)
+        {
+          throw .containerOfOtherTeam(
+            path: "/\(path)", team: contents.signer.words, other: noted.words)
         }
       }
     }

@@ -31,8 +31,8 @@ package enum AppRequest: Equatable, Sendable {
   case restoreRemoved(Int64)
   /// Delete a removed container for good, or all of a user.
   case deleteRemoved(Int64?, of: UInt32?)
-  /// Forget what a user has decided, unless they have a home; `home` is the name of one that is gone.
-  case forget(UInt32, home: String?)
+  /// Forget what counts for a user, unless they have a home.
+  case forget(UInt32)
 
   /// What it has to wait for.
   var queue: ControlQueue {
@@ -87,10 +87,7 @@ extension AppRequest: Codable {
         .deleteRemoved(
           try fields.decodeIfPresent(Int64.self, forKey: .number),
           of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
-      case .forget:
-        .forget(
-          try fields.decode(UInt32.self, forKey: .user),
-          home: try fields.decodeIfPresent(String.self, forKey: .home))
+      case .forget: .forget(try fields.decode(UInt32.self, forKey: .user))
       }
   }
 
@@ -142,10 +139,9 @@ extension AppRequest: Codable {
       try encode(.deleteRemoved)
       try fields.encodeIfPresent(number, forKey: .number)
       try fields.encodeIfPresent(user, forKey: .user)
-    case .forget(let user, let home):
+    case .forget(let user):
       try encode(.forget)
       try fields.encode(user, forKey: .user)
-      try fields.encodeIfPresent(home, forKey: .home)
     }
     try fields.encode(allowsDowngrade, forKey: .allowsDowngrade)
     try fields.encode(keepsData, forKey: .keepsData)

@@ -7,20 +7,20 @@ internal import Policy
 internal import Store
 
 extension AppRequestHandler {
-  /// Forgets what a user has decided who has no home: it must not count for the next holder of the number.
+  /// Forgets what counts for a user who has no home: it must not count for the next holder of the number.
   ///
   /// While there is a home of theirs, nothing is forgotten.
-  package func forget(_ user: UInt32, home: String?, by caller: CallerIdentity) throws(ControlFailure) {
+  package func forget(_ user: UInt32, by caller: CallerIdentity) throws(ControlFailure) {
     guard caller.uid == 0 || caller.uid == ProcessID.user || caller.uid == user else {
       throw ControlFailure("only root may do this for another user", .EPERM)
     }
     do throws(StoreError) {
-      guard let forgotten = try store.forget(user, home: home, in: registry), !forgotten.isNothing else {
+      guard let forgotten = try store.forget(user, in: registry), !forgotten.isNothing else {
         return
       }
       let what = [
         "\(forgotten.consents) consents", "\(forgotten.grants) grants",
-        "\(forgotten.openers) apps chosen for documents",
+        "\(forgotten.openers) apps chosen for documents", "\(forgotten.volumes) volumes",
       ].joined(separator: ", ")
       log([
         LogEntry(

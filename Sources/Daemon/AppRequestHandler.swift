@@ -46,8 +46,12 @@ package struct AppRequestHandler: Sendable {
     return failures
   }
 
-  /// Removes what was out of everyone's sight by then.
-  func clear() throws(AppFailure) { try installer().clear() }
+  /// Removes what was out of everyone's sight by then, and completes what is noted of containers.
+  func clear() throws(AppFailure) {
+    let installer = try installer()
+    try installer.clear()
+    try installer.completeNotes()
+  }
 
   /// Does what is asked; the reply says what came of it.
   package func reply(
@@ -83,8 +87,8 @@ package struct AppRequestHandler: Sendable {
       case .restoreRemoved(let number): return .removed(try restoreRemoved(number, by: caller))
       case .deleteRemoved(let number, let user):
         return .removed(try deleteRemoved(number, of: user, by: caller, isCancelled: wait.isCancelled))
-      case .forget(let user, let home):
-        try forget(user, home: home, by: caller)
+      case .forget(let user):
+        try forget(user, by: caller)
         return .done
       case .purge(let request): return .purged(try purge(request, by: caller, isCancelled: wait.isCancelled))
       }

@@ -19,6 +19,7 @@ final class AppService: Sendable {
   private let tree = Mutex<MountedTree?>(nil)
   /// What users have granted apps, and what they have consented to: both go with the apps.
   private let trust = Mutex<(grants: GrantService, consents: ConsentService)?>(nil)
+  private let volumes = Mutex<VolumeService?>(nil)
   /// What is told of the room that apps take.
   private let storage = Mutex<StorageService?>(nil)
   /// One after the other, so that the last one notes what there is in the end.
@@ -82,8 +83,10 @@ final class AppService: Sendable {
   /// From here on, changes reach those who look at the tree, and what was granted to apps that go is taken
   /// back.
   func serve(
-    _ tree: MountedTree, _ grants: GrantService, _ consents: ConsentService, _ storage: StorageService
+    _ tree: MountedTree, _ grants: GrantService, _ consents: ConsentService, _ storage: StorageService,
+    _ volumes: VolumeService
   ) {
+    self.volumes.withLock { $0 = volumes }
     self.tree.withLock { $0 = tree }
     self.storage.withLock { $0 = storage }
     trust.withLock { $0 = (grants, consents) }
@@ -142,8 +145,9 @@ final class AppService: Sendable {
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
       guard let bundle = call.descriptor else {
         let reply = handler.reply(to: request, on: nil, by: caller, wait)
-        if case .forget(let user, _) = request, reply == .done {
+        if case .forget(let user) = request, reply == .done {
           trust.withLock { $0 }?.consents.forget(user)
+          volumes.withLock { $0 }?.removeForgotten(of: user)
         }
         if case .purged(let report) = reply { noteUsage(report) }
         return reply

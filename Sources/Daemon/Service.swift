@@ -103,7 +103,7 @@ package enum Service {
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
       mountPoint: settings.mountPoint, options: settings.options, helper: helper,
       kept: kept, left: left)
-    apps.serve(server.tree, server.grants, server.consents, server.storage)
+    apps.serve(server.tree, server.grants, server.consents, server.storage, server.volumes)
     store.announce(mountPoint: settings.mountPoint)
     let launches = LaunchService(store, server, apps, log, mountPoint: settings.mountPoint)
     let backups = BackupService(store, server, apps, mountPoint: settings.mountPoint)

@@ -39,12 +39,14 @@ internal import Testing
     #expect("\(try #require(failure))".contains("'insula trust add FILE --team TEAM1 --store STORE'"))
   }
 
-  /// Each is refused while the team is the first root's, whether its app is still there or not.
-  @Test(arguments: [false, true]) func teamIsOneRoots(isGone: Bool) throws {
-    let app = try fixture.install(for: fixture.users)
-    if isGone { try fixture.uninstall(of: fixture.users, keepingData: true) }
+  /// Each is refused while the team is the first root's, whether its app is still there or not: to all if the
+  /// app is everyone's, and otherwise to its user.
+  @Test(arguments: [false, true], [false, true]) func teamIsOneRoots(isGone: Bool, isEveryones: Bool) throws {
+    let own = isEveryones ? fixture.everyones : fixture.users
+    let app = try fixture.install(for: own)
+    if isGone { try fixture.uninstall(of: own, keepingData: true) }
     let before = try fixture.snapshot()
-    for domain in [fixture.users, fixture.everyones] {
+    for domain in isEveryones ? [fixture.users, fixture.everyones] : [fixture.users] {
       try forge { $0.groups = ["group.one"] }
       try expectForeign(appFailure { try fixture.install("Forged.app", for: domain) }, "group")
       try forge { $0.clouds = ["iCloud.one"] }
@@ -54,10 +56,10 @@ internal import Testing
       try forge("Editor.app") {
         $0.identifier = "org.example.editor"; $0.version = "2"
       }
-      if isGone || domain == fixture.everyones {
+      if isGone || domain != own {
         try expectForeign(appFailure { try fixture.install("Editor.app", for: domain) }, "the same app")
       }
-      if !isGone, domain == fixture.users {
+      if !isGone, domain == own {
         try expectForeign(appFailure { try fixture.update("Editor.app", for: domain) }, "update")
         let downgrade = appFailure { try fixture.update("Editor.app", for: domain, allowingDowngrade: true) }
         try expectForeign(downgrade, "downgrade")
@@ -68,8 +70,13 @@ internal import Testing
   }
 
   /// Also where the check of the team as a whole has let it in: a store in which both were before.
-  @Test func containersAndGrantsAreTheTeamsAlone() throws {
+  ///
+  /// The registry and the directories say it, each without the other.
+  @Test(arguments: [true, false]) func containersAndGrantsAreTheTeamsAlone(isNoted: Bool) throws {
     let app = try fixture.install(for: fixture.users)
+    for container in try fixture.registry.containers() where !isNoted {
+      try fixture.forgetNote(of: container.path)
+    }
     let user = fixture.account.uid
     let grant = try fixture.registry.add(
       GrantRecord(
@@ -98,25 +105,90 @@ internal import Testing
     #expect(try fixture.registry.grants() == [])
   }
 
-  @Test func administratorGivesATeamToAnotherRoot() throws {
-    let app = try fixture.install(for: fixture.users)
+  /// What users install for themselves decides nothing for others.
+  @Test(.enabled(if: Program.isRoot, "it takes two users"), arguments: [false, true])
+  func usersOwnAppsGiveNoTeamAway(isGone: Bool) throws {
+    let daemon = try #require(Account.named("daemon"))
+    try Homes(tree: fixture.store.tree, path: fixture.tree, mode: .system).add(daemon.name)
+    let other = CallerIdentity(uid: daemon.uid, gid: daemon.gid, groups: [])
+    try forge { $0.groups = ["group.one"] }
+    try fixture.install("Forged.app", for: .user(daemon.name), by: other)
+    if isGone { try fixture.uninstall("org.example.forged", of: .user(daemon.name), by: other) }
+    #expect(try fixture.registry.root(of: "TEAM1") == nil)
+    // Another user has the team's app, and so does everyone.
+    let own = try fixture.install(for: fixture.users, by: fixture.owner)
+    let all = try fixture.install(for: fixture.everyones)
+    #expect(own.signer == all.signer)
+    #expect(try fixture.registry.root(of: "TEAM1") == all.root)
+    // Now the team is that root's for all.
+    try forge { $0.version = "2" }
+    try expectForeign(
+      appFailure {
+        if isGone {
+          try fixture.install("Forged.app", for: .user(daemon.name), by: other)
+        } else {
+          try fixture.update("Forged.app", for: .user(daemon.name), by: other)
+        }
+      }, "the forger's")
+  }
+
+  /// An impostor's app is not the team's because an administrator says whose the team is.
+  @Test(.enabled(if: Program.isRoot, "it takes two users"))
+  func impostorsAppsDoNotMoveWithTheTeam() throws {
+    let daemon = try #require(Account.named("daemon"))
+    try Homes(tree: fixture.store.tree, path: fixture.tree, mode: .system).add(daemon.name)
+    try forge {
+      $0.groups = ["group.one"]; $0.clouds = ["iCloud.one"]
+    }
+    let forged = try fixture.install("Forged.app", for: fixture.users, by: fixture.owner)
+    let containers = try Containers(fixture.store, fixture.registry)
+    let source = try TemporaryDirectory.open(fixture.temporary.appending("Editor.app"))
+    let bundle = try CodeBundle(in: source, name: "Editor.app")
+    let signer = bundle.verifySignature(try StoreTrust.read(fixture.store), at: fixture.now).signer
+    let root = try #require(signer?.chain.last?.fingerprint)
+    try fixture.registry.pin("TEAM1", to: root)
+    #expect(try fixture.registry.apps() == [forged])
+    let app = try fixture.install(for: fixture.everyones)
+    for name in [fixture.account.name, daemon.name] { _ = try containers.make(for: app, home: name) }
+    for (kind, identifier) in [(ContainerKind.group, app.groups[0]), (.cloud, app.clouds[0])] {
+      let found = try fixture.store.wholeContainer(
+        kind, identifier, of: fixture.account.uid, home: fixture.account.name, for: forged, fixture.registry)
+      #expect(found == nil, "\(kind)")
+      for name in [fixture.account.name, daemon.name] {
+        #expect(throws: StoreError.self, "\(kind) of \(name)") {
+          try containers.make(kind, identifier, for: forged, home: name)
+        }
+      }
+    }
+    #expect(try fixture.registry.containers().allSatisfy { $0.team == app.signer })
+  }
+
+  @Test(arguments: [false, true]) func administratorGivesATeamToAnotherRoot(isEveryones: Bool) throws {
+    let own = isEveryones ? fixture.everyones : fixture.users
+    let app = try fixture.install(for: own)
+    _ = try Containers(fixture.store, fixture.registry).make(for: app, home: fixture.account.name)
     try fixture.bundle {
       $0.signer = "rotated"; $0.version = "2"; $0.groups = ["group.one"]; $0.clouds = ["iCloud.one"]
     }
-    try expectForeign(appFailure { try fixture.update(for: fixture.users) }, "before")
+    try expectForeign(appFailure { try fixture.update(for: own) }, "before")
     let root = try fixture.root(of: "rotated")
-    #expect(try fixture.registry.pin("TEAM1", to: root.fingerprint) == app.root)
-    let now = try fixture.update(for: fixture.users)
+    #expect(try fixture.registry.pin("TEAM1", to: root.fingerprint) == (isEveryones ? app.root : nil))
+    // Until there is an update, the data are not the app's any more.
+    #expect(try fixture.registry.apps() == [app])
+    #expect(throws: StoreError.self) {
+      try Containers(fixture.store, fixture.registry).make(for: app, home: fixture.account.name)
+    }
+    let now = try fixture.update(for: own)
     #expect(now.version == "2" && now.root == root.fingerprint)
     #expect(try fixture.registry.containers().allSatisfy { $0.team == now.signer })
     // The first one is a stranger now.
     try fixture.bundle { $0.version = "3" }
-    try expectForeign(appFailure { try fixture.update(for: fixture.users) }, "after")
+    try expectForeign(appFailure { try fixture.update(for: own) }, "after")
     #expect(try fixture.findings(deep: true) == [])
   }
 
-  @Test func appsOfAnEarlierVersionGetTheirRoots() throws {
-    let app = try fixture.install(for: fixture.users)
+  @Test(arguments: [false, true]) func appsOfAnEarlierVersionGetTheirRoots(isEveryones: Bool) throws {
+    let app = try fixture.install(for: isEveryones ? fixture.everyones : fixture.users)
     let changed = try Program.run([
       "sqlite3", fixture.temporary.appending("store/state/insula.db"),
       "UPDATE apps SET root = NULL; UPDATE containers SET team = NULL, root = NULL; DELETE FROM teams",
@@ -126,7 +198,7 @@ internal import Testing
     try fixture.installer().recover()
     #expect(try fixture.registry.apps() == [app])
     #expect(try fixture.registry.containers().allSatisfy { $0.team == app.signer })
-    #expect(try fixture.registry.root(of: "TEAM1") == app.root)
+    #expect(try fixture.registry.root(of: "TEAM1") == (isEveryones ? app.root : nil))
   }
 
   @Test(.enabled(if: Program.isRoot, "it takes two users"))

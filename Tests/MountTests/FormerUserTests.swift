@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import Glibc
 internal import LinuxIO
 internal import TestSupport
 internal import Testing
@@ -135,8 +136,60 @@ struct FormerUserTests {
         "UPDATE \(table) SET user = \(former) WHERE user = \(anna.account.uid);"
       }.joined())
     try #require(try rows(former) == [1, 1, 1, 1])
+    // A volume and something removed, of each.
+    for user in [former, ben.account.uid] {
+      _ = try sql(
+        """
+        INSERT INTO volumes (name, path, inode, handle, created, owner, read_only, added)
+          VALUES (x'61', x'2f61', 1, x'', 1, \(user), 0, 1);
+        INSERT INTO removed (uuid, kind, identifier, user, path, removed)
+          VALUES ('removed-\(user)', 'data', 'org.example.x', \(user), 'Users/x/Library/Containers/x', 1);
+        """)
+    }
     try shop.succeed("user", "add", anna.account.name, "--adopt")
     #expect(try rows(former) == [0, 0, 0, 0])
+    #expect(try others(former) == [0, 0] && others(ben.account.uid) == [1, 1])
     #expect(try rows(anna.account.uid) == [0, 0, 0, 1] && rows(ben.account.uid) == [1, 1, 1, 1])
+  }
+
+  /// How many volumes, and removed containers that can be restored, there are of a user.
+  private func others(_ uid: UInt32) throws -> [Int] {
+    let counts = ["volumes WHERE owner =", "removed WHERE deleting = 0 AND user ="].map {
+      "SELECT count(*) FROM \($0) \(uid);"
+    }
+    return try sql(counts.joined()).split(separator: "\n").compactMap { Int($0) }
+  }
+
+  /// Volumes leave the tree at once, if it is mounted, and what was removed can't be restored by the next
+  /// holder.
+  @Test(arguments: [true, false]) func volumesAndRemovedDataAreNobodysAfterwards(isMounted: Bool) throws {
+    for account in [anna, ben] {
+      let name = "disk-\(account.account.name)"
+      try shop.mounted.temporary.makeDirectory(name, mode: 0o755)
+      let path = shop.mounted.temporary.appending(name)
+      try #require(chown(path, account.account.uid, account.account.gid) == 0)
+      let added = try shop.run(as: account, "volume", "add", path)
+      try #require(added.status == 0, "\(added.errors)")
+    }
+    try shop.succeed("uninstall", Self.app)
+    try #require(try others(anna.account.uid) == [1, 1] && others(ben.account.uid) == [1, 1])
+    if !isMounted { try shop.succeed("unmount") }
+    try shop.succeed("user", "remove", anna.account.name, "--delete-home")
+    #expect(try others(anna.account.uid) == [0, 0] && others(ben.account.uid) == [1, 1])
+    if !isMounted { try shop.mounted.mount() }
+    try shop.succeed("user", "add", anna.account.name)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: shop.mounted.path("Volumes")) == [
+        "disk-\(ben.account.name)"
+      ])
+    for words in [["volume", "list"], ["removed", "list"]] {
+      let hers = try shop.run(as: anna, words + ["--json"])
+      let his = try shop.run(as: ben, words + ["--json"])
+      #expect(hers.status == 0 && hers.output.filter { !$0.isWhitespace } == "[]", "\(hers)")
+      #expect(
+        his.status == 0 && his.output.contains("\(words[0] == "volume" ? "disk-" : Self.app)"), "\(his)")
+    }
+    let restored = try shop.run(as: anna, "removed", "restore", "1")
+    #expect(restored.status == 1, "\(restored)")
   }
 }

@@ -21,6 +21,9 @@ enum Work {
       try registry.add(app)
       try registry.update(changed)
       _ = try registry.remove(app.identifier, of: nil, keepingData: false)
+    case "adopt":
+      _ = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
+        .adopt(words[2], in: store)
     case "make": _ = try Containers(store, registry).make(for: app, home: words[2])
     case "remove":
       _ = try registry.remove(app.identifier, of: nil, keepingData: false)

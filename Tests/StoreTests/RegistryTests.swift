@@ -174,7 +174,14 @@ internal import Testing
     let other = ContainerRecord(uuid: "C", kind: .data, identifier: identifier, user: 502, path: "Users/b/x")
     #expect(try registry.note(other) == other)
     #expect(try registry.containers() == [other])
-    try registry.forget(other)
+    // But if something is there it is still the same team's, whoever has the home now.
+    let teams = [Team("ONE", root: [1]), Team("TWO", root: [2])]
+    try registry.note(teams[0], of: other)
+    let last = ContainerRecord(
+      uuid: "D", kind: .data, identifier: identifier, user: 503, path: "Users/b/x", team: teams[1])
+    #expect(try registry.note(last).team == teams[0])
+    #expect(try registry.containers().map(\.team) == [teams[0]])
+    try registry.forget(last)
     #expect(try registry.containers().isEmpty)
   }
 

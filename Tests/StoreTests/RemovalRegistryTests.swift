@@ -231,7 +231,8 @@ internal import Testing
     let file = made.path + "/state/insula.db"
     let earlier = """
       ALTER TABLE containers DROP COLUMN kept; DELETE FROM migrations WHERE version >= 14;
-      DROP TABLE IF EXISTS removed; PRAGMA user_version = 13
+      DROP TABLE IF EXISTS removed; DROP TABLE IF EXISTS adoptions;
+      DROP TABLE IF EXISTS former_roots; PRAGMA user_version = 13
       """
     try #require(Program.run(["sqlite3", file, earlier]).status == 0)
     let migrated = try Registry(of: store)
@@ -258,6 +259,11 @@ internal import Testing
     #expect(
       try registry.consents().map(\.team)
         == [Team("TEAM", root: [9]), Team("TEAM", root: [9]), stranger, stranger])
+    // The app itself is under the new root by an update alone, and then it has all that again.
+    for user in Self.users { #expect(try registry.openers(of: user) == [:]) }
+    var updated = app
+    updated.root = [9]
+    try registry.update(updated)
     for user in Self.users {
       #expect(try registry.openers(of: user) == ["public.text": "com.example.editor"])
     }
@@ -277,8 +283,9 @@ internal import Testing
   /// A home that is given to another account takes along what lies in it, and nothing else of its user.
   @Test func adoptionMovesWhatLiesInTheHomeAlone() throws {
     for user in Self.users { try use(by: user) }
-    try registry.move("Users/501/", from: 501, to: 503)
-    try registry.move("Users/502/", from: 501, to: 503)
+    for home in ["501", "502"] {
+      try registry.finish(AdoptionIntent(home: home, former: 501, owner: 503), forgetsFormer: false)
+    }
     #expect(try registry.containers(user: 503).map(\.uuid) == all(of: 501))
     #expect(try registry.containers(user: 502).map(\.uuid) == all(of: 502))
   }

@@ -62,7 +62,9 @@ internal import Testing
     #expect(inode(letter) == number && names(held) == [])
     #expect(try removed() == [])
     let restored = try fixture.registry.containers().filter { $0.kind != .cloud }
-    #expect(restored.map(\.uuid) == before.map(\.uuid) && restored.map(\.identity) == before.map(\.identity))
+    #expect(restored.map(\.identity) == before.map(\.identity))
+    // They are other containers from now on, and say so themselves.
+    #expect(Set(restored.map(\.uuid)).isDisjoint(with: before.map(\.uuid)))
     #expect(restored.map(\.team) == before.map(\.team) && restored.allSatisfy { $0.keeper == .owner })
     #expect(try fixture.findings().isEmpty)
     // The next installation has it, and it goes with that.
@@ -176,5 +178,61 @@ internal import Testing
     let container = try #require(try removed().first { $0.container.kind == .data })
     _ = try containers.restore(container)
     #expect(FileManager.default.contents(atPath: letter) == Data("mine".utf8))
+  }
+
+  // MARK: A restoration that was stopped
+
+  /// Uninstalls an app that has been installed again, and expects that what it had is removed beside what was
+  /// removed before, which can still be restored.
+  private func expectBothRemoved(_ first: RemovedContainer) throws {
+    try Data("second".utf8).write(to: URL(fileURLWithPath: letter))
+    #expect(chown(letter, fixture.account.uid, fixture.account.gid) == 0)
+    try uninstall()
+    #expect(names(library + "/Containers") == [] && names(library + "/Group Containers") == [])
+    let both = try removed().filter { $0.container.kind == .data }
+    #expect(both.count == 2 && Set(both.map(\.container.uuid)).count == 2)
+    #expect(Set(names(held)) == Set(try removed().map(\.container.uuid)))
+    for (container, text) in [(first, "mine"), (try #require(both.first { $0 != first }), "second")] {
+      _ = try containers.restore(container)
+      #expect(FileManager.default.contents(atPath: letter) == Data(text.utf8))
+      _ = try fixture.registry.doomLeft(
+        by: app.identifier, of: fixture.account.uid, for: fixture.account.uid)
+      #expect(try containers.removeMarked().left.isEmpty)
+    }
+  }
+
+  @Test func restorationThatWasStoppedBeforeTheRenameTakesNothingAlong() throws {
+    try uninstall()
+    let first = try #require(try removed().first { $0.container.kind == .data })
+    _ = try fixture.registry.noteRestoration(of: first, at: first.container.path)
+    try install()
+    #expect(!FileManager.default.fileExists(atPath: letter))
+    try expectBothRemoved(first)
+  }
+
+  /// An earlier version has restored under the old number, and has left two with one.
+  @Test func twoOfOneNumberAreRemovedAsTwo() throws {
+    try uninstall()
+    let first = try #require(try removed().first { $0.container.kind == .data })
+    try install()
+    let sql = "UPDATE containers SET uuid = '\(first.container.uuid)' WHERE kind = 'data'"
+    try #require(try Program.run(["sqlite3", fixture.path + "/state/insula.db", sql]).status == 0)
+    try expectBothRemoved(first)
+  }
+
+  @Test func restorationThatWasStoppedAfterTheRenameIsEnded() throws {
+    try uninstall()
+    let all = try removed()
+    let first = try #require(all.first { $0.container.kind == .data })
+    _ = try fixture.registry.noteRestoration(of: first, at: first.container.path)
+    let place = library + "/Containers/com.example.editor"
+    try #require(rename("\(held)/\(first.container.uuid)", place) == 0)
+    try containers.forgetRestored()
+    #expect(try removed() == all.filter { $0 != first })
+    try install()
+    #expect(FileManager.default.contents(atPath: letter) == Data("mine".utf8))
+    try uninstall()
+    #expect(names(library + "/Containers") == [])
+    #expect(try removed().count { $0.container.kind == .data } == 1)
   }
 }

@@ -55,6 +55,9 @@ package struct AppDescription: Codable, Equatable, Sendable {
     package let uuid: String
     /// Below the root of the tree.
     package var path: String
+    /// Whose apps' it is; nil where that is not known.
+    package var team: String?
+    package var root: String?
   }
 
   package init(_ app: InstalledApp) {
@@ -75,7 +78,9 @@ package struct AppDescription: Codable, Equatable, Sendable {
 
   static func containers(_ records: [ContainerRecord]) -> [Container] {
     records.map {
-      Container(kind: $0.kind.rawValue, identifier: $0.identifier.text, uuid: $0.uuid, path: $0.path)
+      Container(
+        kind: $0.kind.rawValue, identifier: $0.identifier.text, uuid: $0.uuid, path: $0.path,
+        team: $0.team?.text, root: $0.team?.root?.asHexadecimal)
     }
   }
 

@@ -40,6 +40,7 @@ package final class PlaceRestorer {
 
   private let access: SecurityAccess
   private let step: ([[UInt8]]) -> Step
+  private let keepsOwners: Bool
   /// One for all, so that a file has its several names again wherever they are.
   private let copy: DataCopy
   private var unfinished: [DataCopy.Omission] = []
@@ -54,6 +55,7 @@ package final class PlaceRestorer {
   ) {
     self.access = access
     self.step = step
+    self.keepsOwners = keepsOwners
     var rules = DataCopy.Rules(from: .package, to: access)
     rules.keepsOwners = keepsOwners
     rules.leavesTopOpen = true
@@ -91,11 +93,15 @@ package final class PlaceRestorer {
       let path = place + [entry.name]
       let step = step(path)
       let isInBoth = source.hasDirectory(entry.name) && target.hasDirectory(entry.name)
+      // As a whole, what is to be skipped in it would come along.
+      let isMissing = source.hasDirectory(entry.name) && !target.has(entry.name)
       switch step {
       case .skip: continue
       case .keep where target.has(entry.name): continue
       case .merge where isInBoth, .fill where isInBoth:
         merge(path, from: source, to: target, isRehearsal, finishing: step == .merge)
+      case .merge where isMissing, .fill where isMissing:
+        if !isRehearsal { fill(path, from: source, in: target) }
       case .merge, .fill, .replace, .keep:
         if isRehearsal {
           if target.has(entry.name) { replaced += 1 }
@@ -118,6 +124,22 @@ package final class PlaceRestorer {
     } catch {
       fail(path, "it can't be opened (\(error.message))")
     }
+  }
+
+  /// Makes a directory that is missing, and brings back what is to come of what is in it.
+  private func fill(_ path: [[UInt8]], from source: FD, in target: FD) {
+    guard let name = path.last else { return }
+    do throws(Errno) {
+      try target.makeDirectory(name, mode: 0o700)
+      if keepsOwners {
+        let status = try source.status(of: name)
+        let made = try target.child(name)
+        try made.fd.changeOwner(uid: status.st_uid, gid: status.st_gid)
+      }
+    } catch {
+      return fail(path, "it can't be made (\(error.message))")
+    }
+    merge(path, from: source, to: target, false, finishing: true)
   }
 
   private func replace(_ path: [[UInt8]], from source: FD, in target: FD) {

@@ -32,6 +32,20 @@ package struct BackupDevice {
     }
   }
 
+  /// Under which name the manifest says whose apps' the containers are, which no other program looks for.
+  static let teamsKey = "org.insula.teams"
+
+  private func teams(_ apps: [AppDescription]) -> [PropertyList] {
+    var seen: Set<String> = []
+    return apps.flatMap { $0.containers ?? [] }.compactMap { container in
+      guard let domain = BackupDomain(container), let team = container.team, seen.insert(domain.text).inserted
+      else { return nil }
+      let root = container.root.map { [("root", PropertyList.string($0))] } ?? []
+      return PropertyList(
+        entries: [("domain", .string(domain.text)), ("team", .string(team.sanitized))] + root)
+    }
+  }
+
   func lists(_ apps: [AppDescription]) -> [(name: String, list: PropertyList)] {
     let date = PropertyList.date(Double(now - 978_307_200))
     let name = PropertyList.string(name.sanitized)
@@ -65,6 +79,7 @@ package struct BackupDevice {
           ("ProductType", .string("Insula")), ("SerialNumber", identifier), ("UniqueDeviceID", identifier),
         ])
       ),
+      (Self.teamsKey, .array(teams(apps))),
     ])
     let status = PropertyList(entries: [
       ("IsFullBackup", .boolean(true)), ("SnapshotState", .string("finished")),

@@ -27,6 +27,16 @@ enum BackupDomain {
     }
   }
 
+  /// Nil for a container that is in no such backup.
+  init?(_ container: AppDescription.Container) {
+    guard let identifier = AppIdentifier(container.identifier) else { return nil }
+    switch ContainerKind(rawValue: container.kind) {
+    case .data: self = .app(identifier)
+    case .group: self = .group(identifier)
+    case .cloud, nil: return nil
+    }
+  }
+
   var text: String {
     switch self {
     case .app(let app): Self.apps + app.text

@@ -17,6 +17,8 @@ package final class ITunesBackup {
   package private(set) var hasOthers = false
   let directory: OwnedFD
   private let manifest: ManifestDatabase
+  /// By domain; backups of other programs say nothing of that.
+  private let teams: [String: BackupTeam]
 
   /// More files than a container has.
   static let mostFiles = 1_000_000
@@ -31,6 +33,7 @@ package final class ITunesBackup {
         throw BackupFlaw("its Manifest.plist does not say whether it is encrypted")
       }
       if isEncrypted { throw BackupFlaw("") }
+      teams = Self.teams(manifest)
       let status = directory.has("Status.plist") ? try Self.list("Status.plist", in: directory) : nil
       if let state = status?["SnapshotState"]?.string, state != "finished" {
         throw BackupFlaw("it was not finished")
@@ -52,6 +55,20 @@ package final class ITunesBackup {
     } catch {
       throw error.reason.isEmpty ? .encrypted(path: path) : .badBackup(path: path, reason: error.reason)
     }
+  }
+
+  /// Whose apps' data it has of an app, or of a group; nil where it does not say.
+  package func team(ofApp app: AppIdentifier) -> BackupTeam? { teams[BackupDomain.app(app).text] }
+  package func team(ofGroup group: AppIdentifier) -> BackupTeam? { teams[BackupDomain.group(group).text] }
+
+  private static func teams(_ manifest: PropertyList.Dictionary) -> [String: BackupTeam] {
+    var teams: [String: BackupTeam] = [:]
+    for entry in manifest[BackupDevice.teamsKey]?.array ?? [] {
+      guard let list = entry.dictionary, let domain = list["domain"]?.string, let team = list["team"]?.string
+      else { continue }
+      teams[domain] = BackupTeam(team, root: list["root"]?.string)
+    }
+    return teams
   }
 
   private static func list(_ name: String, in directory: FD) throws(BackupFlaw) -> PropertyList.Dictionary {

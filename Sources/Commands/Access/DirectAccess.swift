@@ -139,11 +139,11 @@ struct DirectAccess: StoreAccess {
     }
   }
 
-  func forget(_ user: UInt32, home: String?) throws {
+  func forget(_ user: UInt32) throws {
     // Without a registry nobody has decided anything.
     guard try Registry.existing(of: store) != nil else { return }
     try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
-      try handler.forget(user, home: home, by: .ourselves)
+      try handler.forget(user, by: .ourselves)
     }
   }
 

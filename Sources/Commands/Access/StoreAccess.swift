@@ -91,8 +91,8 @@ protocol StoreAccess {
   /// Deletes one of them, or all of a user.
   func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport
 
-  /// Forgets what a user has decided, unless they have a home; `home` is the name of one that is gone.
-  func forget(_ user: UInt32, home: String?) throws
+  /// Forgets what counts for a user, unless they have a home.
+  func forget(_ user: UInt32) throws
 
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions
 

@@ -26,7 +26,9 @@ struct BackupImportCommand: Command {
       in one step, or nothing is. Apps that are not installed are skipped and named, and the exit status is 1.
       """,
       """
-      The containers of the apps' groups are imported too. The rest of a home or of a phone is not.
+      The containers of the apps' groups are imported too. The rest of a home or of a phone is not. An app
+      gets data only if its team is the one that the backup names. If it names none, as backups of other
+      programs, a group's data are imported only for apps that ID names.
       """,
     ],
     examples: ["insula backup import ~/phone-backup com.example.notes --replace"])
@@ -100,21 +102,29 @@ struct BackupImportCommand: Command {
           throw CommandFailure(.failed, "\(source) has no data of this app; nothing was changed")
         }
         try access.requireEnded(identifier, for: user ?? context.uid)
+        if let team = backup.team(ofApp: identifier) {
+          try Self.require(team, of: installed.first { AppIdentifier($0.identifier) == identifier })
+        }
         return try copy(backup, to: try container(of: identifier, user, access), access)
       }
     }
     for group in backup.groups {
-      let member = installed.first { app in
+      let members = installed.filter { app in
         app.groups.contains(group.text)
           && (wanted.isEmpty || wanted.contains { $0.text.utf8.elementsEqual(app.identifier.utf8) })
       }
+      let team = backup.team(ofGroup: group)
+      let member = members.first { team?.includes($0) ?? true } ?? members.first
       if member == nil, !wanted.isEmpty { continue }
       note("\(group)") {
-        guard let member = member.flatMap({ AppIdentifier($0.identifier) }) else {
+        guard let member else {
           throw CommandFailure(
             .failed, "no app of this group is installed; install one first ('insula install')")
         }
-        return try copy(backup, to: access.container(ofGroup: group, in: member, for: user), access)
+        try requireTeam(of: group, in: backup, for: member, isNamed: !wanted.isEmpty)
+        let identifier = AppIdentifier(member.identifier)
+        guard let identifier else { throw StoreError.noApp(identifier: member.identifier) }
+        return try copy(backup, to: access.container(ofGroup: group, in: identifier, for: user), access)
       }
     }
     if json { context.console.print(json: outcomes) }
@@ -125,6 +135,29 @@ struct BackupImportCommand: Command {
       context.console.note("\(source) also has data that are no app's, which are not imported")
     }
     return outcomes.allSatisfy(\.isImported) ? .ok : .failed
+  }
+
+  /// A backup of another program does not say whose a group's data are: then a person says who gets them.
+  private func requireTeam(
+    of group: AppIdentifier, in backup: ITunesBackup, for member: AppDescription, isNamed: Bool
+  ) throws {
+    if let team = backup.team(ofGroup: group) { return try Self.require(team, of: member) }
+    guard isNamed else {
+      throw CommandFailure(
+        .failed,
+        "the backup does not say which team's apps this group belongs to; if its data are for "
+          + "\(member.identifier.sanitized), of the team \(member.team.sanitized), name that app: "
+          + "'insula backup import \(source.sanitized) \(member.identifier.sanitized)'")
+    }
+  }
+
+  /// Throws if an app is of another team than the one whose data a backup has; nil if there is no app.
+  private static func require(_ team: BackupTeam, of app: AppDescription?) throws {
+    guard let app, !team.includes(app) else { return }
+    throw CommandFailure(
+      .failed,
+      "the backup has data of apps of the team \(team.text.sanitized), but the app that is installed, "
+        + "\(app.identifier.sanitized), is signed by another team, \(app.team.sanitized)")
   }
 
   private func container(

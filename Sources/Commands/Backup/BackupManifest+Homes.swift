@@ -59,6 +59,7 @@ extension BackupManifest {
     own.apps = apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
     own.grants = grants.filter { $0.user == owner }
     own.consents = consents.filter { $0.user == owner }
+    own.containers = containers?.filter { $0.home.hasSameBytes(as: name) }
     own.homes = owner.map { [Home(name: name, user: $0)] } ?? []
     return own
   }

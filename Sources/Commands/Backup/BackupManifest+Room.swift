@@ -23,6 +23,7 @@ extension BackupManifest {
   struct Omission: Equatable {
     let holder: Holder
     var apps = 0
+    var containers = 0
     var consents = 0
     var grants = 0
     var entitlements = 0
@@ -36,7 +37,8 @@ extension BackupManifest {
         case .home(let name): String(decoding: name, as: UTF8.self).sanitized
         }
       let what = [
-        (apps, "apps"), (consents, "consents"), (grants, "grants"), (entitlements, "entitlements of apps"),
+        (apps, "apps"), (containers, "teams of groups and iCloud containers"), (consents, "consents"),
+        (grants, "grants"), (entitlements, "entitlements of apps"),
       ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
       return
         "the manifest has too little room for all that \(who) has, and lacks \(what.joined(separator: ", ")) "
@@ -45,19 +47,22 @@ extension BackupManifest {
   }
 
   /// Leaves out what is beyond somebody's share: entitlements before grants, grants before consents, and
-  /// those before apps, without which no data can be restored.
+  /// those before apps and the teams of containers, without which no data can be restored.
   mutating func reduceToRoom() -> [Omission] {
     let all = self
     var empty = self
     (empty.apps, empty.grants, empty.consents) = ([], [], [])
+    empty.containers = containers.map { _ in [] }
     for index in apps.indices { apps[index].entitlements = nil }
     let bare = apps.map(Self.size)
     let texts = zip(all.apps, bare).map { Self.size($0) - $1 }
     let sizes = (consents: consents.map(Self.size), grants: grants.map(Self.size))
+    let parts = (containers ?? []).map { (container: $0, size: Self.size($0), holder: all.holder(of: $0)) }
     let holders = all.apps.map { all.holder(of: $0) }
 
     var needs: [Holder: Int] = [:]
     for (holder, size) in zip(holders, zip(bare, texts)) { needs[holder, default: 0] += size.0 + size.1 }
+    for part in parts { needs[part.holder, default: 0] += part.size }
     for (consent, size) in zip(consents, sizes.consents) { needs[.user(consent.user), default: 0] += size }
     for (grant, size) in zip(grants, sizes.grants) { needs[.user(grant.user), default: 0] += size }
     var room = FairShare.shares(of: Self.mostBytes - empty.encoded.count - 1024, among: needs)
@@ -73,6 +78,9 @@ extension BackupManifest {
     }
 
     let kept = zip(holders, bare).map { take($1, $0, or: \.apps) }
+    containers = containers.map { _ in
+      parts.filter { take($0.size, $0.holder, or: \.containers) }.map(\.container)
+    }
     consents = zip(consents, sizes.consents).filter { take($1, .user($0.user), or: \.consents) }.map(\.0)
     grants = zip(grants, sizes.grants).filter { take($1, .user($0.user), or: \.grants) }.map(\.0)
     for index in apps.indices where kept[index] && texts[index] > 0 {
@@ -84,8 +92,11 @@ extension BackupManifest {
     return omissions.values.inOrder { $0.words < $1.words }
   }
 
-  private func holder(of app: App) -> Holder {
-    guard let home = app.home else { return .machine }
+  private func holder(of app: App) -> Holder { app.home.map(holder(ofHome:)) ?? .machine }
+
+  private func holder(of container: Container) -> Holder { holder(ofHome: container.home) }
+
+  private func holder(ofHome home: String) -> Holder {
     let known = homes?.first { $0.name.hasSameBytes(as: home) }
     return known.map { .user($0.user) } ?? .home(Array(home.utf8))
   }

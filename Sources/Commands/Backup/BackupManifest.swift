@@ -53,6 +53,16 @@ struct BackupManifest: Codable, Equatable {
     let user: UInt32
   }
 
+  /// A container of a group or in iCloud, and whose apps' it was.
+  struct Container: Codable, Equatable {
+    /// The home that it was in.
+    let home: String
+    let kind: ContainerKind
+    let identifier: String
+    let team: String
+    let root: String?
+  }
+
   private let format: Int
   /// The program that made it.
   let insula: String
@@ -66,6 +76,8 @@ struct BackupManifest: Codable, Equatable {
   var consents: [ConsentStatus]
   /// Nil in backups of earlier versions.
   var homes: [Home]?
+  /// The same.
+  var containers: [Container]?
 
   /// Of what is backed up now: all apps of a user, or of everyone.
   init(_ access: any StoreAccess, store: String, user: UInt32?, only chosen: [AppIdentifier]) throws {
@@ -88,7 +100,9 @@ struct BackupManifest: Codable, Equatable {
         place: AppDomain.places.first { $0.domain == AppDomain(of: app) }?.name,
         entitlements: entitlements)
     }
-    homes = try Self.homes(access, of: user)
+    let homes = try Self.homes(access, of: user)
+    self.homes = homes
+    containers = try homes.flatMap { try Self.containers(access, in: $0, where: isChosen) }
     grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
     consents = try access.consents(.list(app: nil, user: user)).filter { isChosen($0.identifier) }
   }

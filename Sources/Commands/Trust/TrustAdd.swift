@@ -28,9 +28,10 @@ struct TrustAddCommand: Command {
       can be installed in the store.
       """,
       """
-      In a store, each team is assigned to one root: the one under which the first installed app of the team
-      was signed, or the one given with '--team'. '--team' also moves the team's installed apps and their data
-      to the new root.
+      In a store, each team is assigned to one root: the one under which the team's first app for everyone was
+      signed, or the one given with '--team'. '--team' also moves the team's data to the new root. Installed
+      apps that were signed under another root don't run with that data; an update signed under the new root
+      brings them along.
       """,
     ],
     examples: [

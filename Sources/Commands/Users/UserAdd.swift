@@ -38,7 +38,8 @@ struct UserAddCommand: Command {
       changed. What belongs to others, devices, files that have other names outside of the home, and what
       'chattr +i' protects stay as they are and are listed. Other programs in the home lose their
       set-user-ID and set-group-ID bits and their capabilities. ACL entries that name the former owner's
-      number stay, and grants of theirs have to be given again.
+      number stay. Apps in the home keep their data; what the former owner has allowed apps, the volumes they
+      have added and what was removed for them are forgotten.
       """,
     ],
     examples: ["sudo insula user add anna", "sudo insula user add anna --home UUID=1c2e-..."])
@@ -75,7 +76,7 @@ struct UserAddCommand: Command {
   /// way than 'insula user remove', or not to the end of that.
   private func forgetFormer(_ context: Context) throws {
     guard let account = Account.named(name), context.isRoot || account.uid == context.uid else { return }
-    try AppsAccess.find(store, writing: true, context).forget(account.uid, home: nil)
+    try AppsAccess.find(store, writing: true, context).forget(account.uid)
   }
 
   private func addElsewhere(_ source: String, _ context: Context) throws -> ExitCode {
@@ -92,18 +93,14 @@ struct UserAddCommand: Command {
   private func adopt(_ context: Context) throws -> ExitCode {
     let store = try Store(opening: context.store(store), .exclusive)
     let homes = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
-    if let account = Account.named(name) { try forget(account.uid, store) }
+    if let registry = try Registry.existing(of: store) {
+      // What is being done to an app of the home's is done for its former owner.
+      for failure in try AppRequestHandler(store, registry).recover() { context.console.note("\(failure)") }
+      if let account = Account.named(name) { _ = try store.forget(account.uid, in: registry) }
+    }
     let adoption = try homes.adopt(name, in: store)
-    // Root's decisions are not those of whoever had a home that was root's.
-    if adoption.previous != 0 { try forget(adoption.previous, store) }
     for line in adoption.lines(context.names) { context.console.say(line) }
     context.console.say("\(name) has the home \(store.path)/tree/Users/\(name) now.")
     return .ok
-  }
-
-  /// What someone without a home has decided must not count for the next holder of the number.
-  private func forget(_ user: UInt32, _ store: Store) throws {
-    guard let registry = try Registry.existing(of: store) else { return }
-    _ = try store.forget(user, in: registry)
   }
 }

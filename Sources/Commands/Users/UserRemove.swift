@@ -95,7 +95,7 @@ struct UserRemoveCommand: Command {
   /// What someone without a home has decided must not count for the next holder of the number.
   private func forget(_ user: UInt32, _ context: Context) throws {
     do {
-      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forget(user, home: name)
+      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forget(user)
     } catch {
       throw CommandFailure(
         .failed,

@@ -71,6 +71,30 @@ extension VolumeService {
     return described
   }
 
+  /// Takes the volumes of a user out of the tree that are noted no more, since nothing is that counts for the
+  /// user's number.
+  func removeForgotten(of user: UInt32) {
+    let gone = changes.withLock { _ -> [AttachedVolume] in
+      // Without knowing what is noted, nothing goes.
+      guard let registry = try? registry(false), let noted = try? registry.volumes() else { return [] }
+      let ids = Set(noted.map(\.id))
+      func isForgotten(_ record: VolumeRecord) -> Bool { record.owner == user && !ids.contains(record.id) }
+      let attached = volume.attached.all.filter { isForgotten($0.record) }
+      let locked = volume.attached.locked.records.filter { record in
+        isForgotten(record) && !attached.contains { $0.record.id == record.id }
+      }
+      for record in attached.map(\.record) + locked {
+        volume.detach(record.id)
+        forget(record.id)
+        tell(.volumeEjected, record, by: 0)
+      }
+      return attached
+    }
+    awaitAll()
+    for attached in gone { end(attached, isHurried: true) }
+    letGo()
+  }
+
   private func findOwn(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
     let known = try find(name, for: user)
     guard known.owner == user || user == 0 else {

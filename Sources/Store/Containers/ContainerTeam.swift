@@ -1,46 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
 internal import JSON
 internal import LinuxIO
+package import Policy
 
-// Whose team's a container is goes with the container where other stores may find it: theirs do not have our
-// registry, and an app of that name by somebody else is to get nothing of it.
+// The team of a container is noted on its directory, in an attribute that only the daemon can read or write.
+// The registry has it too, but a row can be lost: its home comes from another store, a process was stopped
+// between two steps, or the directory was replaced from outside. As long as the directory exists, an app of
+// the same name that somebody else has signed gets nothing of it.
+
+/// What is noted on the directory of a container.
+struct ContainerNote: Codable, Equatable {
+  let team: Team
+  /// The container that a directory was made as, and which directory that is: a copy has the same note.
+  struct Origin: Codable, Equatable {
+    let uuid: String
+    let inode: UInt64
+    /// Its creation time, as identities have it.
+    let created: Int64
+
+    init(_ uuid: String, _ identity: ObjectIdentity) {
+      (self.uuid, inode, created) = (uuid, identity.inode, identity.created)
+    }
+  }
+  /// Nil where that is not known.
+  let origin: Origin?
+
+  init(_ team: Team, _ origin: Origin?) {
+    self.team = team
+    self.origin = origin
+  }
+
+  private enum Key: String, CodingKey { case text, root, origin }
+
+  // Earlier versions have noted the team alone, and read what is noted now.
+  init(from decoder: any Decoder) throws {
+    team = try Team(from: decoder)
+    origin = try decoder.container(keyedBy: Key.self).decodeIfPresent(Origin.self, forKey: .origin)
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var fields = encoder.container(keyedBy: Key.self)
+    try fields.encode(team.text, forKey: .text)
+    try fields.encodeIfPresent(team.root, forKey: .root)
+    try fields.encodeIfPresent(origin, forKey: .origin)
+  }
+}
 
 extension Metadata {
   private var teamName: StaticString { isSystem ? "trusted.insula.team" : "user.insula.team" }
 
   /// Nil where nothing sensible is noted.
-  func team(of container: FD) -> Team? {
-    let team = try? read(teamName, of: container) { bytes in
-      bytes.flatMap { try? JSONText.decode(Team.self, from: Array($0)) }
+  func note(of container: FD) -> ContainerNote? {
+    let note = try? read(teamName, of: container) { bytes in
+      bytes.flatMap { try? JSONText.decode(ContainerNote.self, from: Array($0)) }
     }
-    return team.flatMap { $0 }
+    return note.flatMap { $0 }
   }
 
-  func setTeam(_ team: Team, of container: FD) throws(Errno) {
-    guard let bytes = try? JSONText.encode(team) else { throw .EINVAL }
+  func setNote(_ note: ContainerNote, of container: FD) throws(Errno) {
+    guard let bytes = try? JSONText.encode(note) else { throw .EINVAL }
     try set(teamName, to: bytes, on: container)
   }
 }
 
+extension Store {
+  /// The team that is noted on the directory of a container; nil if there is none.
+  package func notedTeam(ofContainerAt path: String) -> Team? {
+    guard let container = try? tree.openDirectory(at: path) else { return nil }
+    return Metadata(isSystem: description.mode == .system).note(of: container.fd)?.team
+  }
+}
+
 extension Containers {
-  /// Throws if a container that is there is another team's, as is noted with it.
-  func checkNotedTeam(of record: ContainerRecord, named name: String, in parent: FD, for team: Team)
-    throws(StoreError)
-  {
-    guard let directory = try? parent.openDirectory(name), let noted = metadata.team(of: directory.fd),
-      noted != team
+  /// Throws if a directory that is there is another team's, as is noted on it; the registry learns that.
+  func checkNotedTeam(
+    of record: ContainerRecord, named name: String, in parent: FD, for team: Team
+  ) throws(StoreError) {
+    guard let directory = try? parent.openDirectory(name), let noted = metadata.note(of: directory.fd)?.team,
+      noted != team, try !registry.isSuccessor(team, of: noted)
     else { return }
+    // With its identity, so that it can be removed for its user.
+    if record.team != noted { try registry.note(noted, of: record) }
+    _ = try noteIdentity(of: record, named: name, in: parent)
     throw .containerOfOtherTeam(path: "\(path)/\(record.path)", team: team.words, other: noted.words)
   }
 
-  func noteTeam(_ team: Team, of record: ContainerRecord, named name: String, in parent: FD)
-    throws(StoreError)
-  {
+  /// Notes the containers of an app or a group in a user's home that no record is about, so that they can be
+  /// removed for the user.
+  package func noteUnrecorded(_ identifier: AppIdentifier, of user: UInt32) throws(StoreError) {
+    guard let home = try? store.home(of: user) else { return }
+    for kind in [ContainerKind.data, .group] {
+      let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+      guard let directory = try? tree.fd.openDirectory(at: path),
+        let identity = try? ObjectIdentity(directory.fd.status(), of: directory.fd),
+        let team = metadata.note(of: directory.fd)?.team,
+        try registry.containers(kind: kind, identifier: identifier, user: user).isEmpty
+      else { continue }
+      let record = try registry.note(
+        ContainerRecord(
+          uuid: UUIDText.random(), kind: kind, identifier: identifier, user: user, path: path, team: team))
+      _ = try note(identity, of: record)
+    }
+  }
+
+  /// Notes on the directory of a container which one it is, and whose.
+  func note(_ record: ContainerRecord, on directory: FD) throws(Errno) {
+    guard let team = record.team else { return }
+    let identity = ObjectIdentity(try directory.status(), of: directory)
+    let note = ContainerNote(team, .init(record.uuid, identity))
+    if metadata.note(of: directory) == note { return }
+    do throws(Errno) {
+      try metadata.setNote(note, of: directory)
+    } catch {
+      // In the store the registry has it; a full disk keeps no app from starting.
+      guard elsewhere == nil, [.EOPNOTSUPP, .ENOSPC, .EDQUOT].contains(error) else { throw error }
+    }
+  }
+
+  func note(_ record: ContainerRecord, named name: String, in parent: FD) throws(StoreError) {
     try explaining("note the team of", "\(path)/\(record.path)") { () throws(Errno) in
       let directory = try parent.openDirectory(name)
-      if metadata.team(of: directory.fd) != team { try metadata.setTeam(team, of: directory.fd) }
+      try note(record, on: directory.fd)
+    }
+  }
+
+  /// Notes on a directory whose team's it is, before its record is lost; not which container it is, since
+  /// that is in doubt.
+  func keepTeam(of record: ContainerRecord, on directory: FD) throws(Errno) {
+    guard let team = record.team, metadata.note(of: directory) == nil else { return }
+    try metadata.setNote(ContainerNote(team, nil), of: directory)
+  }
+
+  /// Notes their teams on the containers of an earlier version, or of one home.
+  package func noteTeams(inHome home: String? = nil) throws(StoreError) {
+    let prefix = home.map { "Users/\($0)/" } ?? ""
+    for record in try registry.containers() where record.path.utf8.starts(with: prefix.utf8) {
+      guard let directory = try? tree.fd.openDirectory(at: record.path),
+        let status = try? directory.fd.status(), isTheOne(directory.fd, status, record),
+        metadata.note(of: directory.fd) == nil
+      else { continue }
+      // One that takes no attribute is as safe as before: the registry has its team.
+      try? note(record, on: directory.fd)
     }
   }
 }

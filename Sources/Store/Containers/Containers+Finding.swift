@@ -21,6 +21,9 @@ extension Store {
       record.identity != nil, record.keeper == nil
     else { return nil }
     guard let container = try? tree.openDirectory(at: path) else { return nil }
+    // What is noted on the object counts more than what is noted of its name.
+    let team = Metadata(isSystem: description.mode == .system).note(of: container.fd)?.team
+    if let team, team != app.signer, try !registry.isSuccessor(app.signer, of: team) { return nil }
     func status(_ path: String) -> FileStatus? { try? container.fd.status(at: path) }
     for directory in ContainerLayout.directories(of: kind) where status(directory)?.isDirectory != true {
       return nil

@@ -60,6 +60,7 @@ extension Containers {
     }
     try container.fd.changeOwner(uid: owner.uid, gid: owner.gid)
     try container.fd.changeMode(ContainerLayout.mode)
+    try note(record, on: container.fd)
     try container.fd.synchronize(dataOnly: false)
   }
 
@@ -118,6 +119,9 @@ extension Containers {
 
   /// Makes what is missing of a directory that is about to be this container, and tells which one it is;
   /// `parent` is that of the container.
+  ///
+  /// Both this directory and the one whose place it takes have it noted that they are the container: whoever
+  /// is stopped at any moment leaves one of them there.
   package func complete(
     _ record: ContainerRecord, _ directory: FD, in parent: FD, _ bundle: InstalledApp?
   ) throws(StoreError) -> ObjectIdentity {
@@ -125,6 +129,11 @@ extension Containers {
     let place = "\(path)/\(record.path)"
     let owner = Owner(try explaining("examine", place) { () throws(Errno) in try parent.status() })
     try containers.complete(record, directory, owner, bundle)
+    try explaining("note the team of", place) { () throws(Errno) in
+      let present = try parent.openDirectory(record.path.splitAtName.name)
+      try containers.note(record, on: present.fd)
+      try containers.note(record, on: directory)
+    }
     return try explaining("examine", place) { () throws(Errno) in
       ObjectIdentity(try directory.status(), of: directory)
     }
@@ -180,7 +189,7 @@ extension Containers {
     }
   }
 
-  private func completeMetadata(
+  func completeMetadata(
     _ metadata: ContainerMetadata, in container: FD, _ owner: Owner
   ) throws(Errno) {
     let known = try? container.contents(of: ContainerLayout.metadataName, limit: 1 << 16)

@@ -96,6 +96,8 @@ extension Containers {
       return reasonToKeep(uid: record.user, kind: .directory, flags: flags, whenRemovedFor: record.user)
         .map { LeftBehind(path: record.path, reason: $0.words) }
     }
+    // The data may be the team's all the same, put there from outside, and the record is about to go.
+    if isSame { try keepTeam(of: record, on: found.fd) }
     try? registry.forget(record)
     return LeftBehind(path: record.path, reason: "it is not the directory that was created as this container")
   }
@@ -103,9 +105,12 @@ extension Containers {
   /// One that was noted before directories were is known by what describes it, which nobody but us can write.
   func isTheOne(_ found: FD, _ status: FileStatus, _ record: ContainerRecord) -> Bool {
     guard status.st_uid == record.user else { return false }
-    if let identity = record.identity { return identity == ObjectIdentity(status, of: found) }
+    let found = (fd: found, identity: ObjectIdentity(status, of: found))
+    // Of an import that was stopped, either directory can be there.
+    if metadata.note(of: found.fd)?.origin == .init(record.uuid, found.identity) { return true }
+    if let identity = record.identity { return identity == found.identity }
     guard record.kind.contentClass != nil else { return true }
-    guard let container = try? found.reopened(O_RDONLY | O_DIRECTORY),
+    guard let container = try? found.fd.reopened(O_RDONLY | O_DIRECTORY),
       let bytes = try? container.fd.contents(of: ContainerLayout.metadataName, limit: 1 << 16)
     else { return false }
     return ContainerMetadata(bytes)?.uuid == record.uuid

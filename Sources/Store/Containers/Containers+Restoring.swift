@@ -24,7 +24,8 @@ extension Containers {
 
   /// Moves the directory that was made as this container to where it can be restored from; gives why it stays
   /// if it does.
-  func hold(_ record: ContainerRecord) throws(Errno) -> LeftBehind? {
+  func hold(_ marked: ContainerRecord) throws(Errno) -> LeftBehind? {
+    let record = try distinguished(marked)
     if elsewhere?.hasOtherStores == true {
       // By which of its apps it is used there is not known here.
       try? registry.forget(record)
@@ -44,6 +45,21 @@ extension Containers {
       throw .EIO
     }
     return nil
+  }
+
+  /// A container whose number no removed one has.
+  ///
+  /// Earlier versions have restored containers under their old numbers: whoever was stopped in that has left
+  /// two with one.
+  private func distinguished(_ record: ContainerRecord) throws(Errno) -> ContainerRecord {
+    do throws(StoreError) {
+      let isTaken = try registry.removedContainers(of: record.user).contains {
+        $0.container.uuid == record.uuid
+      }
+      return isTaken ? try registry.renumber(record) : record
+    } catch {
+      throw .EIO
+    }
   }
 
   /// Puts a removed container back to where containers of its kind are in its user's home.
@@ -75,8 +91,17 @@ extension Containers {
     let container = ContainerLayout.name(of: old.identifier, old.kind)
     guard !parent.fd.has(container) else { throw .containerIsThere(path: "\(path)/\(place)") }
     try refuseOtherSpelling(of: container, at: place, in: parent.fd)
+    for other in try registry.containers(kind: old.kind, identifier: old.identifier, user: old.user) {
+      // Its record makes way, as there is one for a name and a user; it can be in another home.
+      try keepTeam(of: other)
+    }
     let record = try registry.noteRestoration(of: removed, at: place)
     do throws(Errno) {
+      let directory = try held.fd.openDirectory(old.uuid)
+      if let metadata = ContainerMetadata(record, gid: owner.gid) {
+        try completeMetadata(metadata, in: directory.fd, owner)
+      }
+      try note(record, on: directory.fd)
       let from = Workshop(directory: held.fd, prefix: workshop.prefix, visibly: workshop.visibly)
       try from.give(old.uuid, to: parent.fd, as: container)
     } catch {
@@ -86,6 +111,24 @@ extension Containers {
     }
     try registry.forget(removed)
     return record
+  }
+
+  private func keepTeam(of record: ContainerRecord) throws(StoreError) {
+    guard let directory = try? tree.fd.openDirectory(at: record.path) else { return }
+    try explaining("note the team of", "\(path)/\(record.path)") { () throws(Errno) in
+      try keepTeam(of: record, on: directory.fd)
+    }
+  }
+
+  /// Forgets removed containers that are back in their places, since whoever has restored or deleted them was
+  /// stopped just then.
+  package func forgetRestored() throws(StoreError) {
+    for removed in try registry.removedContainers() {
+      guard let own = try forHome(of: removed.container.path) else { continue }
+      try Self.restoring.withLock { (_) throws(StoreError) in
+        if try own.heldDirectory(of: removed.container) == nil { try registry.forget(removed) }
+      }
+    }
   }
 
   /// Deletes a removed container for its owner, which can't be taken back; what stays of it is found beside

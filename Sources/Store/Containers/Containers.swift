@@ -109,14 +109,15 @@ package final class Containers: Sendable {
       }
     }
     try claim(record, for: app.signer, isThere: parent.fd.has(container))
-    if elsewhere != nil { try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer) }
+    try checkNotedTeam(of: record, named: container, in: parent.fd, for: app.signer)
+    record.team = app.signer
     // Only now: an app of another team, which does not get it, must not end that it is kept.
     if record.keeper != nil {
       try registry.noteUse(of: record)
       record.keeper = nil
     }
     try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
-    if elsewhere != nil { try noteTeam(app.signer, of: record, named: container, in: parent.fd) }
+    try note(record, named: container, in: parent.fd)
     return try noteIdentity(of: record, named: container, in: parent.fd)
   }
 
@@ -165,8 +166,8 @@ package final class Containers: Sendable {
     }
   }
 
-  /// Throws unless a container is a team's; one that nobody has yet, or that is not there any more, becomes
-  /// it.
+  /// Throws unless a container is a team's, as the registry has it; one that nobody has yet, or that is not
+  /// there any more, becomes it.
   private func claim(_ record: ContainerRecord, for team: Team, isThere: Bool) throws(StoreError) {
     if record.team == team { return }
     if let other = record.team, isThere {

@@ -47,8 +47,11 @@ extension Homes {
   ///
   /// For a store that nobody serves. Nothing is lost, and nothing is overwritten: what stands in the way is
   /// refused by name before anything has changed. What belonged to the home's former owner becomes the
-  /// account's, and nothing else does. Stopped at any moment, this can be done again.
+  /// account's, and nothing else does. Stopped at any moment, this can be done again. What is noted of its
+  /// apps and containers goes with the home, and all else that is noted for its former owner is forgotten.
   package func adopt(_ name: String, in store: Store) throws(StoreError) -> Adoption {
+    let registry = try Registry(of: store)
+    try Self.endAdoptions(in: store, registry)
     let account = try self.account(for: name)
     try require(name)
     let place = "\(path)/\(name)"
@@ -58,14 +61,18 @@ extension Homes {
       HomeCare(try home.fd.duplicated(), uid: account.uid, gid: account.gid, access: access)
     }
     let handover = Handover(
-      from: status, to: account, sealed: try Self.sealedPaths(in: name, of: store, status.st_uid, account))
+      from: status, to: account, sealed: try Self.sealedPaths(in: name, registry, status.st_uid, account))
     let survey = try explaining("walk through", place) { () throws(Errno) in
       try HomeSurvey(of: home.fd, handover)
     }
     let reasons =
       Self.obstacles(status.st_uid, account) + care.faults().compactMap(\.obstacle) + survey.mounts
+      + (try Self.unfinishedApps(in: name, registry))
     guard reasons.isEmpty else { throw .notAdoptable(path: place, reasons: reasons) }
     var adoption = Adoption(previous: status.st_uid)
+    let intent = AdoptionIntent(home: name, former: status.st_uid, owner: account.uid)
+    try Containers(store, registry).noteTeams(inHome: name)
+    try registry.begin(intent)
     try explaining("adopt", place) { () throws(Errno) in
       try handover.carryOut(in: home.fd, survey, &adoption)
       // The home itself is the last, so that one that was interrupted is known by its owner.
@@ -75,9 +82,7 @@ extension Homes {
       }
       try users.fd.synchronizeFilesystem()
     }
-    if status.st_uid != account.uid {
-      try Registry.existing(of: store)?.move("Users/\(name)/", from: status.st_uid, to: account.uid)
-    }
+    try Self.finish(intent, in: store, registry)
     return adoption
   }
 
@@ -90,11 +95,19 @@ extension Homes {
     ]
   }
 
+  /// A change of an app that could not be completed would be completed for the former owner.
+  private static func unfinishedApps(in name: String, _ registry: Registry) throws(StoreError) -> [String] {
+    try registry.intents().map(\.intent.app).filter { $0.path.utf8.starts(with: "Users/\(name)/".utf8) }.map {
+      "a change of the app \($0.identifier) in it was interrupted and can't be completed; "
+        + "'insula check' says what stands in its way"
+    }
+  }
+
   /// What is installed in the home is sealed, and nobody's to change.
   private static func sealedPaths(
-    in name: String, of store: Store, _ owner: UInt32, _ account: Account
+    in name: String, _ registry: Registry, _ owner: UInt32, _ account: Account
   ) throws(StoreError) -> Set<String> {
-    guard owner != account.uid, let registry = try Registry.existing(of: store) else { return [] }
+    guard owner != account.uid else { return [] }
     let prefix = "Users/\(name)/"
     let inHome = try registry.apps().map(\.path).filter { $0.utf8.starts(with: prefix.utf8) }
     return Set(inHome.map { String(decoding: $0.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) })

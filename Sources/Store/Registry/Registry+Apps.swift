@@ -82,7 +82,9 @@ extension Registry {
     guard let known = try row(of: app.identifier, of: app.user, in: database) else {
       throw .noApp(identifier: app.identifier.text)
     }
-    let before = try known.complete(database)
+    var before = try known.complete(database)
+    // If another root speaks for the team by now, the team's containers are under that one.
+    if before.team == app.team { before.root = app.root }
     try database.run(
       """
       UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,

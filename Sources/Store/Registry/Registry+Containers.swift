@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 package import Policy
 
 // The containers that there are, or that were about to be made: a container is noted before it is made and
@@ -49,10 +50,21 @@ extension Registry {
   }
 
   /// Notes a container that is about to be made, or gives what is noted of it already.
+  ///
+  /// A home that was renamed or given to another account has containers that are noted for its former owner:
+  /// what is there stays the same team's.
   package func note(_ container: ContainerRecord) throws(StoreError) -> ContainerRecord {
     try change { (database) throws(StoreError) in
       let path = database.path
-      // A home that was removed, renamed or given to another account can leave one that is there no more.
+      let former = try database.rows(
+        """
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root, kept
+        FROM containers WHERE path = ? AND NOT (kind = ? AND identifier = ? AND user = ?)
+        """,
+        .text(container.path), .text(container.kind.rawValue), .text(container.identifier.text),
+        .integer(Int64(container.user))
+      ) { (row) throws(StoreError) in try ContainerRecord(row, path) }.first
+      let team = former?.team ?? container.team
       try database.run(
         "DELETE FROM containers WHERE path = ? AND NOT (kind = ? AND identifier = ? AND user = ?)",
         .text(container.path), .text(container.kind.rawValue), .text(container.identifier.text),
@@ -65,8 +77,18 @@ extension Registry {
         """,
         .text(container.uuid), .text(container.kind.rawValue), .text(container.identifier.text),
         .integer(Int64(container.user)), .text(container.path),
-        container.team.map { .text($0.text) } ?? .null,
-        .optional(container.team?.root))
+        team.map { .text($0.text) } ?? .null, .optional(team?.root))
+      if let former {
+        // It may be known already, in another home of the user's.
+        try database.run(
+          """
+          UPDATE containers SET team = ?, root = ?, doomed = ?
+          WHERE kind = ? AND identifier = ? AND user = ?
+          """,
+          team.map { .text($0.text) } ?? .null, .optional(team?.root),
+          .integer(former.isMarkedForRemoval ? 1 : 0), .text(container.kind.rawValue),
+          .text(container.identifier.text), .integer(Int64(container.user)))
+      }
       let noted = try database.rows(
         """
         SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root, kept
@@ -108,23 +130,6 @@ extension Registry {
     }
   }
 
-  /// What lies below a path is another user's from now on: the containers there, and the apps.
-  ///
-  /// One of an app of which that user has another one is noted anew when it is used.
-  func move(_ prefix: String, from old: UInt32, to new: UInt32) throws(StoreError) {
-    try change { (database) throws(StoreError) in
-      let values: [Database.Value] = [.integer(Int64(new)), .integer(Int64(old)), .text(prefix)]
-      try database.run(
-        """
-        UPDATE OR IGNORE containers SET user = ?1 WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3
-        """, values[0], values[1], values[2])
-      try database.run(
-        """
-        UPDATE OR IGNORE apps SET user = ?1 WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3
-        """, values[0], values[1], values[2])
-    }
-  }
-
   /// Forgets the apps and containers of a home that is no more.
   package func forgetHome(_ name: String) throws(StoreError) {
     let prefix = "Users/\(name)/"
@@ -136,6 +141,19 @@ extension Registry {
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
       try database.run("DELETE FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
     }
+  }
+
+  /// Gives a container another number.
+  func renumber(_ container: ContainerRecord) throws(StoreError) -> ContainerRecord {
+    let renumbered = ContainerRecord(
+      uuid: UUIDText.random(), kind: container.kind, identifier: container.identifier, user: container.user,
+      path: container.path, isMarkedForRemoval: container.isMarkedForRemoval, identity: container.identity,
+      team: container.team, keeper: container.keeper)
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "UPDATE containers SET uuid = ? WHERE uuid = ?", .text(renumbered.uuid), .text(container.uuid))
+    }
+    return renumbered
   }
 
   /// Forgets a container that is gone.

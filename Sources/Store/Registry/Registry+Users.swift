@@ -11,51 +11,48 @@ extension Registry {
     package var consents = 0
     package var grants = 0
     package var openers = 0
+    package var volumes = 0
 
-    package var isNothing: Bool { consents == 0 && grants == 0 && openers == 0 }
+    package var isNothing: Bool { self == Forgotten() }
   }
 
-  /// Forgets what a user has decided: whoever gets the number next decides anew.
+  /// Forgets all that counts for a user: whoever gets the number next begins with nothing.
+  func forget(user: UInt32) throws(StoreError) -> Forgotten {
+    try changeTypes(of: user) { (database) throws(StoreError) in try Self.forget(user: user, in: database) }
+  }
+
+  /// The same as a part of a change.
   ///
-  /// `home` is one that is gone, with the containers in it. `held` are the directories of removed containers
-  /// of theirs, which nobody may restore any more; they are deleted as if their time was over.
-  func forget(user: UInt32, home: String?, held: [String]) throws(StoreError) -> Forgotten {
-    try change { (database) throws(StoreError) in
-      let number = Database.Value.integer(Int64(user))
-      var forgotten = Forgotten()
-      try database.run("DELETE FROM consents WHERE user = ?", number)
-      forgotten.consents = database.changes
-      try database.run("DELETE FROM grants WHERE user = ?", number)
-      forgotten.grants = database.changes
-      try database.run("DELETE FROM openers WHERE user = ?", number)
-      forgotten.openers = database.changes
-      if let home {
-        try database.run(
-          "DELETE FROM containers WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", number,
-          .text("Users/\(home)/"))
-      }
-      for uuid in held {
-        try database.run("UPDATE removed SET deleting = 1 WHERE user = ? AND uuid = ?", number, .text(uuid))
-      }
-      return forgotten
+  /// Their homes are gone, so nobody may restore what was removed there: it is deleted as if its time was
+  /// over. What is noted of apps and containers is about directories that are gone; should a home come back,
+  /// its containers say themselves whose team's they are.
+  static func forget(user: UInt32, in database: borrowing Database) throws(StoreError) -> Forgotten {
+    let number = Database.Value.integer(Int64(user))
+    var forgotten = Forgotten()
+    try database.run("DELETE FROM consents WHERE user = ?", number)
+    forgotten.consents = database.changes
+    try database.run("DELETE FROM grants WHERE user = ?", number)
+    forgotten.grants = database.changes
+    try database.run("DELETE FROM openers WHERE user = ?", number)
+    forgotten.openers = database.changes
+    // A home that lies elsewhere is its volume's, and counts as a home.
+    try database.run("DELETE FROM volumes WHERE owner = ? AND place <> 'Users'", number)
+    forgotten.volumes = database.changes
+    for noted in try intents(in: database) where noted.intent.app.user == user && !noted.isLive {
+      try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
     }
+    try database.run("DELETE FROM apps WHERE user = ?", number)
+    try database.run("DELETE FROM containers WHERE user = ?", number)
+    try database.run("UPDATE removed SET deleting = 1 WHERE user = ?", number)
+    return forgotten
   }
 }
 
 extension Store {
-  /// Forgets what a user without a home has decided; nil, and nothing is forgotten, while there is one.
-  ///
-  /// `home` is one that is gone, with the containers in it.
-  package func forget(
-    _ user: UInt32, home: String? = nil, in registry: Registry
-  ) throws(StoreError) -> Registry.Forgotten? {
+  /// Forgets what counts for a user without a home; nil, and nothing is forgotten, while there is one.
+  package func forget(_ user: UInt32, in registry: Registry) throws(StoreError) -> Registry.Forgotten? {
     guard try !hasHome(user) else { return nil }
-    var held: [String] = []
-    // What lies beside a home that was taken out of the tree goes or comes back with that.
-    if let directory = try? state.openDirectory(StoreLayout.removedName) {
-      held = try registry.removedContainers(of: user).map(\.container.uuid).filter { directory.fd.has($0) }
-    }
-    return try registry.forget(user: user, home: home, held: held)
+    return try registry.forget(user: user)
   }
 
   /// Whether a user has a home: in the store, or perhaps on a volume that is not there now.

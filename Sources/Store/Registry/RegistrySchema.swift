@@ -304,5 +304,26 @@ enum RegistrySchema {
         "CREATE INDEX removed_of_users ON removed (user)",
         "PRAGMA user_version = 15",
       ]),
+    Step(
+      name: "adoptions",
+      statements: [
+        // See AdoptionIntent.
+        """
+        CREATE TABLE adoptions (
+          home TEXT PRIMARY KEY,
+          former INTEGER NOT NULL,
+          owner INTEGER NOT NULL
+        ) STRICT
+        """,
+        // The roots under which a team had something here when an administrator named another one.
+        """
+        CREATE TABLE former_roots (
+          team TEXT NOT NULL,
+          root BLOB NOT NULL,
+          PRIMARY KEY (team, root)
+        ) STRICT
+        """,
+        "PRAGMA user_version = 16",
+      ]),
   ]
 }

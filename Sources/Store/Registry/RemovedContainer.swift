@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Policy
 
 /// A container that was removed, and can be restored as long as it is not being deleted.
@@ -79,11 +80,12 @@ extension Registry {
   /// Notes a container that is about to be put back at a path of its user; it is kept for its app's next
   /// installation.
   ///
-  /// What is noted of another one there, is not there any more.
+  /// What is noted of another one there, is not there any more. It is another container from now on: until
+  /// it is in its place, the removed one is still there under the old number.
   func noteRestoration(of removed: RemovedContainer, at path: String) throws(StoreError) -> ContainerRecord {
     let old = removed.container
     let restored = ContainerRecord(
-      uuid: old.uuid, kind: old.kind, identifier: old.identifier, user: old.user, path: path,
+      uuid: UUIDText.random(), kind: old.kind, identifier: old.identifier, user: old.user, path: path,
       identity: old.identity, team: old.team, keeper: .owner)
     try change { (database) throws(StoreError) in
       let rows = try database.rows(
@@ -99,8 +101,9 @@ extension Registry {
           (uuid, kind, identifier, user, path, team, root, inode, handle, created, kept)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        .text(old.uuid), .text(old.kind.rawValue), .text(old.identifier.text), .integer(Int64(old.user)),
-        .text(path), old.team.map { .text($0.text) } ?? .null, .optional(old.team?.root),
+        .text(restored.uuid), .text(old.kind.rawValue), .text(old.identifier.text),
+        .integer(Int64(old.user)), .text(path), old.team.map { .text($0.text) } ?? .null,
+        .optional(old.team?.root),
         old.identity.map { .integer(Int64(bitPattern: $0.inode)) } ?? .null,
         old.identity.map { .bytes($0.handle) } ?? .null,
         old.identity.map { .integer($0.created) } ?? .null, .integer(Keeper.owner.rawValue))

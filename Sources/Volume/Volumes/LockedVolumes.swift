@@ -4,7 +4,7 @@
 package import Fuse
 internal import LinuxIO
 internal import Policy
-internal import Store
+package import Store
 internal import Synchronization
 
 // Encrypted volumes, whether they are unlocked or not:
@@ -86,6 +86,8 @@ package final class LockedVolumes: Sendable {
   }
 
   private var all: [Known] { count.load(ordering: .relaxed) == 0 ? [] : state.withLock { $0.known } }
+
+  package var records: [VolumeRecord] { all.map(\.record) }
 
   /// Whether it is known, and its directory was there.
   package func has(_ id: Int64) -> Bool { all.contains { $0.record.id == id } }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 @testable internal import Commands
 internal import Daemon
 internal import Foundation
 internal import LinuxIO
+internal import Policy
 internal import TestSupport
 internal import Testing
 
@@ -71,6 +73,74 @@ internal import Testing
     #expect(nobodys.grants.isEmpty && nobodys.consents.isEmpty && nobodys.homes == [])
   }
 
+  private static func app(_ identifier: String, team: String, root: String?) throws -> AppDescription {
+    let root = root.map { #","root":"\#($0)""# } ?? ""
+    let text =
+      #"{"identifier":"\#(identifier)","name":"N","version":"1","build":"1","team":"\#(team)","#
+      + #""executable":"x","path":"x","installed":1,"groups":[],"clouds":[],"seal":"aa"\#(root)}"#
+    return try JSONDecoder().decode(AppDescription.self, from: Data(text.utf8))
+  }
+
+  private func isRefused(
+    _ manifest: BackupManifest, _ kind: ContainerKind, _ identifier: String, home: String,
+    _ app: AppDescription
+  ) throws -> Bool {
+    let identifier = try #require(AppIdentifier(identifier))
+    do {
+      try manifest.require(kind, identifier, ofHome: home, isFor: app)
+      return false
+    } catch {
+      return true
+    }
+  }
+
+  /// Two homes have a group of one name, whose apps are of two teams; two roots have a team of one name.
+  @Test func containersAreForTheTeamThatHadThemInThatHome() throws {
+    var manifest = try read(homes: Self.homes)
+    func container(
+      _ home: String, _ kind: ContainerKind, _ team: String, root: String?
+    ) -> BackupManifest.Container {
+      .init(home: home, kind: kind, identifier: "group.x", team: team, root: root)
+    }
+    manifest.containers = [
+      container("anna", .group, "T1", root: "aa"), container("ben", .group, "T2", root: "aa"),
+      container("ben", .cloud, "T1", root: "aa"),
+    ]
+    let (one, two) = (try Self.app("a", team: "T1", root: "aa"), try Self.app("a", team: "T2", root: "aa"))
+    let forged = try Self.app("a", team: "T1", root: "bb")
+    for manifest in [manifest, try BackupManifest(reading: manifest.encoded)] {
+      #expect(try !isRefused(manifest, .group, "group.x", home: "anna", one))
+      #expect(try isRefused(manifest, .group, "group.x", home: "anna", two))
+      #expect(try isRefused(manifest, .group, "group.x", home: "anna", forged))
+      #expect(try isRefused(manifest, .group, "group.x", home: "ben", one))
+      #expect(try !isRefused(manifest, .group, "group.x", home: "ben", two))
+      #expect(try !isRefused(manifest, .cloud, "group.x", home: "ben", one))
+      #expect(try isRefused(manifest, .cloud, "group.x", home: "anna", one))
+      #expect(try isRefused(manifest, .group, "group.y", home: "anna", one))
+    }
+    let own = manifest.reduced(toHome: "anna", ownedBy: 501)
+    #expect(own.containers == [container("anna", .group, "T1", root: "aa")])
+  }
+
+  /// Backups of earlier versions say only which app had a right to what.
+  @Test func earlierBackupsAreForTheOneTeamThatHadTheRight() throws {
+    var manifest = try read(homes: Self.homes)
+    #expect(manifest.containers == nil)
+    let (one, two) = (try Self.app("a", team: "T", root: nil), try Self.app("a", team: "T2", root: nil))
+    #expect(try isRefused(manifest, .group, "group.x", home: "anna", one))
+    let rights =
+      "<plist><dict><key>com.apple.security.application-groups</key><array><string>group.x</string></array>"
+      + "</dict></plist>"
+    // Ben's, and then everyone's.
+    for (index, isHers) in [(2, false), (0, true)] {
+      manifest.apps[index].entitlements = rights
+      #expect(try isRefused(manifest, .group, "group.x", home: "anna", one) == !isHers)
+      #expect(try !isRefused(manifest, .group, "group.x", home: "ben", one))
+      #expect(try isRefused(manifest, .group, "group.x", home: "ben", two))
+      #expect(try isRefused(manifest, .cloud, "group.x", home: "ben", one))
+    }
+  }
+
   /// Whoever has very much, by names that take six times as much as text, takes it from themselves alone.
   @Test func eachUserHasAShareOfTheRoom() throws {
     var manifest = try read(homes: Self.homes)
@@ -82,11 +152,15 @@ internal import Testing
     app.entitlements = String(repeating: "\u{1}", count: 200_000)
     manifest.apps[1] = app
     #expect(manifest.encoded.count > BackupManifest.mostBytes)
+    let container = BackupManifest.Container(
+      home: "anna", kind: .group, identifier: "group.x", team: "T", root: nil)
+    manifest.containers = [container]
     let before = manifest
     let omissions = manifest.reduceToRoom()
     #expect(manifest.encoded.count <= BackupManifest.mostBytes)
     #expect(manifest.encoded.count > BackupManifest.mostBytes * 9 / 10)
     #expect(try BackupManifest(reading: manifest.encoded) == manifest)
+    #expect(manifest.containers == [container])
     #expect(manifest.apps == before.apps && manifest.consents == before.consents)
     #expect(manifest.grants.filter { $0.user == 501 } == [hers, hers])
     let left = manifest.grants.count { $0.user == 502 }

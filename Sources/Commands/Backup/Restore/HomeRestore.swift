@@ -44,7 +44,7 @@ struct HomeRestore {
     let present = wanted.filter { app in !missing.contains { $0.identifier == app.identifier } }
     var failed = missing.map { "\($0.identifier.sanitized): \($0.reason)" }
     let containers = containers(of: present, &failed)
-    let places = Set(present.flatMap { clouds(of: $0) })
+    let places = Set(present.flatMap { clouds(of: $0, &failed) })
     if !choice.replaces {
       let replaced = try restoreRest(of: home, places, isRehearsal: true).replaced
       try ask(files: replaced, containers: containers.filter { try $0.target.hasData }.count)
@@ -127,10 +127,14 @@ struct HomeRestore {
     var found: [Container] = []
     for app in apps {
       guard let identifier = AppIdentifier(app.identifier) else { continue }
-      let groups = (try? access.app(identifier, for: uid))?.groups.compactMap { AppIdentifier($0) } ?? []
+      let known = try? access.app(identifier, for: uid)
+      let groups = known?.groups.compactMap { AppIdentifier($0) } ?? []
       for (kind, name) in [(ContainerKind.data, identifier)] + groups.map({ (.group, $0) })
       where !found.contains(where: { $0.kind == kind && $0.identifier == name }) {
         do {
+          if kind == .group, let known, has(kind, name) {
+            try backup.manifest.require(kind, name, ofHome: self.name, isFor: known)
+          }
           if let container = try container(kind, name, of: identifier) { found.append(container) }
         } catch {
           failed.append("\(name): \(CommandFailure(error).message)")
@@ -138,6 +142,12 @@ struct HomeRestore {
       }
     }
     return found
+  }
+
+  /// Whether the backup has data of it.
+  private func has(_ kind: ContainerKind, _ identifier: AppIdentifier) -> Bool {
+    let path = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
+    return (try? backup.tree.fd.openDirectory(at: path)) != nil
   }
 
   /// Nil where the backup has no data of it.
@@ -161,11 +171,22 @@ struct HomeRestore {
     return Container(kind: kind, identifier: identifier, package: package, target: target)
   }
 
-  /// Where an app that is here keeps what goes to iCloud.
-  private func clouds(of app: BackupManifest.App) -> [String] {
+  /// Where an app that is here keeps what goes to iCloud, as far as that was its team's in the backup.
+  private func clouds(of app: BackupManifest.App, _ failed: inout [String]) -> [String] {
     guard let identifier = AppIdentifier(app.identifier), let known = try? access.app(identifier, for: uid)
     else { return [] }
-    return known.clouds.compactMap { AppIdentifier($0) }.map { ContainerLayout.path(of: $0, .cloud) }
+    var places: [String] = []
+    for cloud in known.clouds.compactMap({ AppIdentifier($0) }) where has(.cloud, cloud) {
+      do {
+        try backup.manifest.require(.cloud, cloud, ofHome: name, isFor: known)
+        // Nobody else can make it.
+        _ = try access.path(of: .cloud(cloud), identifier, for: uid)
+        places.append(ContainerLayout.path(of: cloud, .cloud))
+      } catch {
+        failed.append("\(cloud): \(CommandFailure(error).message)")
+      }
+    }
+    return places
   }
 
   /// What is done about something in a home; `places` are the containers that may be filled beside those of

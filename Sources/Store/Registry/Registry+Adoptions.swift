@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+
+/// A home that is about to change hands, noted before anything in it does.
+///
+/// The home itself is the last object that does. So when a process was stopped, the home's owner says whether
+/// the registry is to follow or the intent is to be dropped.
+struct AdoptionIntent: Equatable, Sendable {
+  let home: String
+  let former: UInt32
+  let owner: UInt32
+}
+
+extension Registry {
+  func adoptions() throws(StoreError) -> [AdoptionIntent] {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows("SELECT home, former, owner FROM adoptions ORDER BY home") {
+        (row) throws(StoreError) in
+        guard let former = try row.user(1, path), let owner = try row.user(2, path) else {
+          throw .registryDamaged(path: path, what: "an adoption has no owner")
+        }
+        return AdoptionIntent(home: try row.text(0), former: former, owner: owner)
+      }
+    }
+  }
+
+  func begin(_ adoption: AdoptionIntent) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "INSERT OR REPLACE INTO adoptions (home, former, owner) VALUES (?, ?, ?)", .text(adoption.home),
+        .integer(Int64(adoption.former)), .integer(Int64(adoption.owner)))
+    }
+  }
+
+  func abandon(_ adoption: AdoptionIntent) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM adoptions WHERE home = ?", .text(adoption.home))
+    }
+  }
+
+  /// Notes that the home is its new owner's: its containers and apps are, and nothing stays noted for the
+  /// former owner's number, if `forgetsFormer`.
+  ///
+  /// If the new owner has an app or a container of the same name in another home, the one in this home takes
+  /// its place, since this home is named after the account.
+  func finish(_ adoption: AdoptionIntent, forgetsFormer: Bool) throws(StoreError) {
+    try changeTypes(of: nil) { (database) throws(StoreError) in
+      let values: [Database.Value] = [
+        .integer(Int64(adoption.owner)), .integer(Int64(adoption.former)), .text("Users/\(adoption.home)/"),
+      ]
+      if adoption.owner != adoption.former {
+        try database.run(
+          """
+          UPDATE OR REPLACE containers SET user = ?1
+          WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3
+          """, values[0], values[1], values[2])
+        try database.run(
+          "UPDATE OR REPLACE apps SET user = ?1 WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3",
+          values[0], values[1], values[2])
+        if forgetsFormer { _ = try Self.forget(user: adoption.former, in: database) }
+      }
+      try database.run("DELETE FROM adoptions WHERE home = ?", .text(adoption.home))
+    }
+  }
+}
+
+extension Homes {
+  /// Ends adoptions in which a process was stopped: one whose home is its new owner's by now is finished, any
+  /// other one is dropped, and can be done again.
+  package static func endAdoptions(in store: Store, _ registry: Registry) throws(StoreError) {
+    for adoption in try registry.adoptions() {
+      let home = try? store.tree.status(at: "Users/\(adoption.home)")
+      if let home, home.isDirectory, home.st_uid == adoption.owner {
+        try finish(adoption, in: store, registry)
+      } else {
+        try registry.abandon(adoption)
+      }
+    }
+  }
+
+  static func finish(
+    _ adoption: AdoptionIntent, in store: Store, _ registry: Registry
+  ) throws(StoreError) {
+    // What root has decided is not a matter of a home that was root's.
+    let hasHome = try store.hasHome(adoption.former)
+    try registry.finish(adoption, forgetsFormer: adoption.former != 0 && !hasHome)
+  }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+// How a team may try to get another team's data by a backup: with an app that is in the backup, and whose
+// next version, installed where it is restored, has a right to the other team's group and iCloud container;
+// or with an app of the other one's identifier.
+
+/// Data in backups are for apps of the team whose they were.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+struct BackupTeamTests {
+  private static let rights = """
+    <key>com.apple.security.application-groups</key><array><string>group.org.example.shared</string></array>
+    <key>com.apple.developer.icloud-container-identifiers</key><array><string>iCloud.shared</string></array>
+    """
+
+  /// A store with an app that has data in a group and in iCloud, and with one of another team.
+  private func prepare(rootless: Bool) throws -> BackupFixture {
+    let fixture = try BackupFixture(rootless: rootless)
+    let run = fixture.run
+    try run.succeed("identity", "new", "evil", "--team", "ZZZZZ99999")
+    try run.install("Shared", entitlements: Self.rights)
+    try run.succeed("install", make("Evil", version: "1", by: "evil", run), "--store", run.mounted.store)
+    _ = try fixture.succeed(
+      """
+      for place in home group:group.org.example.shared icloud; do
+        "$INSULA" path org.example.shared $place --store "$POINT"; done
+      "$INSULA" path org.example.evil home --store "$POINT"
+      cd "$POINT/Users/$(id -un)/Library"
+      echo secret >Containers/org.example.shared/Data/Documents/own-secret
+      echo secret >"Group Containers/group.org.example.shared/group-secret"
+      echo secret >"Mobile Documents/iCloud~shared/Documents/cloud-secret"
+      echo harmless >Containers/org.example.evil/Data/Documents/harmless
+      """)
+    return fixture
+  }
+
+  /// Makes a signed app; its path.
+  private func make(
+    _ name: String, version: String, identifier: String? = nil, rights: String = "", by identity: String,
+    _ run: RunFixture
+  ) throws -> String {
+    let place = "store/\(name)-\(version)"
+    try run.mounted.temporary.makeDirectory(place, mode: 0o777)
+    let path = run.mounted.temporary.appending(place)
+    try run.succeed("new-app", name, path)
+    let list = "\(path)/\(name).app/Contents/Info.plist"
+    let script = """
+      import plistlib, sys
+      list = plistlib.load(open(sys.argv[1], "rb"))
+      list["CFBundleVersion"] = sys.argv[2]
+      if sys.argv[3]: list["CFBundleIdentifier"] = sys.argv[3]
+      plistlib.dump(list, open(sys.argv[1], "wb"))
+      """
+    let edited = try Program.run(["python3", "-c", script, list, version, identifier ?? ""])
+    try #require(edited.status == 0, "\(edited.errors)")
+    let text = "<plist version=\"1.0\"><dict>\(rights)</dict></plist>"
+    let entitlements = try run.mounted.temporary.write(text, to: "\(place)/rights")
+    try run.succeed(
+      "sign", "\(path)/\(name).app", "--identity", identity, "--entitlements", entitlements)
+    return "\(path)/\(name).app"
+  }
+
+  private func succeed(_ store: MountedStore, _ words: String...) throws {
+    let result = try store.run(words + ["--store", store.store])
+    try #require(result.status == 0, "\(words): \(result.errors)")
+  }
+
+  /// What there is in a home of what is looked for.
+  private func secrets(_ store: MountedStore, _ fixture: BackupFixture) throws -> [String] {
+    let home = "\(store.point)/Users/\(fixture.run.user.name)"
+    let found = try fixture.succeed("find '\(home)' -name '*-secret' -printf '%f\\n' | sort")
+    return found.split(separator: "\n").map(String.init)
+  }
+
+  @Test(arguments: [false, true]) func groupsAndCloudsAreForTheirTeamAlone(rootless: Bool) throws {
+    let fixture = try prepare(rootless: rootless)
+    _ = try fixture.succeed("init; backup now --store \"$POINT\"")
+    let (other, _) = try fixture.anotherStore()
+    try succeed(other, "install", make("Evil", version: "2", rights: Self.rights, by: "evil", fixture.run))
+    let restore = "backup restore --to '\(other.point)' --replace"
+    let refused = try fixture.shell(restore)
+    #expect(refused.status == 1, "\(refused)")
+    for name in ["group.org.example.shared", "iCloud.shared"] {
+      #expect(
+        refused.errors.contains(
+          "\(name): in the backup it belongs to apps of the team ABCDE12345, but org.example.evil is "
+            + "signed by another team, ZZZZZ99999"), "\(refused.errors)")
+    }
+    let found = try secrets(other, fixture)
+    #expect(found == [], "\(refused)")
+    let harmless = "\(other.point)/Users/\(fixture.run.user.name)/Library/Containers/org.example.evil"
+    #expect(try fixture.succeed("cat '\(harmless)/Data/Documents/harmless'") == "harmless\n")
+    // The team's own app gets all of it.
+    let (third, _) = try fixture.anotherStore()
+    try succeed(
+      third, "install", fixture.run.mounted.temporary.appending("store/Shared-made/Shared.app"))
+    let restored = try fixture.shell("backup restore --to '\(third.point)' --replace")
+    #expect(!restored.errors.contains("signed by another team"), "\(restored.errors)")
+    #expect(try secrets(third, fixture) == ["cloud-secret", "group-secret", "own-secret"], "\(restored)")
+  }
+
+  @Test(arguments: [false, true]) func importedDataAreForTheirTeamAlone(rootless: Bool) throws {
+    let fixture = try prepare(rootless: rootless)
+    _ = try fixture.succeed("\"$INSULA\" backup export \"$SCRATCH/export\" --store \"$POINT\"")
+    let (other, _) = try fixture.anotherStore()
+    try succeed(other, "install", make("Evil", version: "2", rights: Self.rights, by: "evil", fixture.run))
+    let load = "\"$INSULA\" backup import \"$SCRATCH/export\" --store '\(other.point)' --replace"
+    let refused = try fixture.shell(load)
+    #expect(refused.status == 1, "\(refused)")
+    #expect(
+      refused.errors.contains(
+        "group.org.example.shared: the backup has data of apps of the team ABCDE12345, but the app that is "
+          + "installed, org.example.evil, is signed by another team, ZZZZZ99999"), "\(refused.errors)")
+    #expect(try secrets(other, fixture) == [])
+    // An app of the other one's identifier, named by a person.
+    try succeed(
+      other, "install",
+      make("Impostor", version: "1", identifier: "org.example.shared", by: "evil", fixture.run))
+    let named = try fixture.shell("\(load) org.example.shared")
+    #expect(named.status == 1 && named.errors.contains("is signed by another team, ZZZZZ99999"), "\(named)")
+    #expect(try secrets(other, fixture) == [])
+    let (third, _) = try fixture.anotherStore()
+    try succeed(
+      third, "install", fixture.run.mounted.temporary.appending("store/Shared-made/Shared.app"))
+    let imported = try fixture.shell(load.replacing("\(other.point)", with: "\(third.point)"))
+    #expect(imported.output.contains("Imported the data of group.org.example.shared"), "\(imported)")
+    #expect(try secrets(third, fixture) == ["group-secret", "own-secret"])
+  }
+
+  /// Of a backup that does not say whose a group's data are, a person says it.
+  @Test func groupsOfOtherProgramsBackupsAreForAppsThatAreNamed() throws {
+    let fixture = try prepare(rootless: false)
+    let load = "\"$INSULA\" backup import \"$SCRATCH/export\" --store \"$POINT\" --replace"
+    let unnamed = try fixture.shell(
+      """
+      "$INSULA" backup export "$SCRATCH/export" --store "$POINT" >/dev/null
+      python3 - "$SCRATCH/export/Manifest.plist" <<'END'
+      import plistlib, sys
+      list = plistlib.load(open(sys.argv[1], "rb"))
+      assert len(list.pop("org.insula.teams")) >= 2
+      plistlib.dump(list, open(sys.argv[1], "wb"))
+      END
+      rm "$POINT/Users/$(id -un)/Library/Group Containers/group.org.example.shared/group-secret"
+      \(load)
+      """)
+    #expect(unnamed.status == 1, "\(unnamed)")
+    #expect(
+      unnamed.errors.contains("the backup does not say which team's apps this group belongs to"), "\(unnamed)"
+    )
+    #expect(try !secrets(fixture.run.mounted, fixture).contains("group-secret"))
+    let named = try fixture.shell("\(load) org.example.shared")
+    #expect(named.status == 0, "\(named)")
+    #expect(try secrets(fixture.run.mounted, fixture).contains("group-secret"))
+  }
+}
