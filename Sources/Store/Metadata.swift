@@ -97,14 +97,20 @@ package struct Metadata: Sendable {
 
   private func attributeNames(of object: FD, orNone: Bool = true) throws(Errno) -> Kept {
     do throws(Errno) {
-      return try withRoom(512) { (room) throws(Errno) in
-        kept(in: UnsafeRawBufferPointer(rebasing: room[..<(try object.attributeNames(into: room))]))
-      }
+      return try attributeNames(of: object, room: 512)
     } catch .ERANGE {
-      // More names than there is room for; ours may be among them.
-      return [.acl, .flags]
+      return try attributeNames(of: object, room: Self.nameLimit)
     } catch .EOPNOTSUPP where orNone {
       return []
+    }
+  }
+
+  /// The kernel lists no more bytes of names (XATTR_LIST_MAX).
+  private static let nameLimit = 1 << 16
+
+  private func attributeNames(of object: FD, room: Int) throws(Errno) -> Kept {
+    try withRoom(room) { (room) throws(Errno) in
+      kept(in: UnsafeRawBufferPointer(rebasing: room[..<(try object.attributeNames(into: room))]))
     }
   }
 

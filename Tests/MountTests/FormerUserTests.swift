@@ -104,6 +104,21 @@ struct FormerUserTests {
     for account in [anna, ben] { #expect(try !state(of: account).contains("authorized")) }
   }
 
+  /// Also where the next holder's home is elsewhere.
+  @Test func homesElsewhereBeginWithNothing() throws {
+    try shop.succeed("unmount")
+    let home = shop.mounted.backing("Users/\(anna.account.name)")
+    try #require(try Program.run(["rm", "-r", home]).status == 0)
+    try shop.mounted.mount()
+    #expect(try rows(anna.account.uid).prefix(3) == [1, 1, 1])
+    try shop.mounted.temporary.makeDirectory("homes", mode: 0o700)
+    let source = shop.mounted.temporary.appending("homes")
+    try shop.succeed("user", "add", anna.account.name, "--home", source)
+    #expect(try rows(anna.account.uid).prefix(3) == [0, 0, 0])
+    #expect(try rows(ben.account.uid).prefix(3) == [1, 1, 1])
+    #expect(try !state(of: anna).contains("authorized"))
+  }
+
   /// Who has another home keeps what they have decided.
   @Test func decisionsStayWhileThereIsAHome() throws {
     let her = anna.account.name

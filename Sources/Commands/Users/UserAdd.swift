@@ -80,6 +80,7 @@ struct UserAddCommand: Command {
   }
 
   private func addElsewhere(_ source: String, _ context: Context) throws -> ExitCode {
+    try forgetFormer(context)
     var daemon = try RunningDaemon(store, context)
     let network = source == "network" ? try JoinedNetwork(of: store, context) : nil
     let named = network?.homes ?? source

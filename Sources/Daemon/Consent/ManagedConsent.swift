@@ -83,7 +83,8 @@ package final class ManagedConsent: Sendable {
     do throws(Errno) {
       return try content(of: try open())
     } catch {
-      return error == .ENOENT || error == .ENOTDIR ? .nothing : .unreadable(error.message)
+      // Something else in the place of a directory on the way does not say that there is no list.
+      return error == .ENOENT ? .nothing : .unreadable(error.message)
     }
   }
 

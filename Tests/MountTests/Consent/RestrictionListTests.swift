@@ -67,6 +67,17 @@ struct RestrictionListTests {
     #expect(names.contains("Reminders"), "\(names)")
   }
 
+  /// What stands in the place of the list's directory does not say that nothing is restricted.
+  @Test(arguments: ["echo x > 'Managed Preferences'", "ln -s elsewhere 'Managed Preferences'"])
+  func whatStandsInItsPlaceRestrictsAll(script: String) throws {
+    let fixture = try ConsentFixture()
+    #expect(try fixture.shell("decide allow photos").output == "authorized\n")
+    try administer(fixture, "rm -rf 'Managed Preferences'; " + script)
+    #expect(try fixture.state(of: "photos") == "restricted")
+    try administer(fixture, "rm 'Managed Preferences'")
+    #expect(try fixture.state(of: "photos") == "authorized")
+  }
+
   /// A text that is no identifier restricts nobody in particular, so it restricts all, and says so.
   @Test(arguments: ["org.example.player ", "org.example.*", "*", ""])
   func textThatIsNoIdentifierRestrictsAll(text: String) throws {

@@ -160,6 +160,16 @@ struct HostVolumeTests {
     try host.refuse("cat a", "Permission denied", as: other.account)
     try host.refuse("cat $V/a", "Permission denied", as: other.account)
     try host.expect("cat $V/a", "one\n")
+    // Also among many other attributes.
+    let more = """
+      import os, sys
+      for number in range(9): os.setxattr(sys.argv[1], "user." + "n" * 120 + str(number), b"")
+      """
+    let added = try host.shell("python3 -c '\(more)' a", as: RunFixture.root)
+    try #require(added.status == 0, "\(added)")
+    try host.refuse("cat $V/a", "Permission denied", as: other.account)
+    try host.refuse("tee -a $V/a </dev/null", "Permission denied", as: other.account)
+    try host.expect("cat $V/a", "one\n")
   }
 
   /// The names there are the daemon's, whoever comes.
