@@ -25,9 +25,22 @@ package enum Cgroup {
   ///
   /// `process` is a number or "self".
   package static func path(of process: String) -> String? {
-    let lines = FD.text(of: "/proc/\(process)/cgroup", limit: 1 << 16)?.split(separator: "\n") ?? []
-    guard let path = lines.first(where: { $0.hasPrefix("0::/") })?.dropFirst(4) else { return nil }
-    return path.split(separator: "/").contains("..") ? nil : String(path)
+    path(in: FD.text(of: "/proc/\(process)/cgroup", limit: 1 << 16) ?? "")
+  }
+
+  /// The same from the lines of /proc/PID/cgroup: `0::/a/b`, or `7:cpu,memory:/a/b` where version 1 has a
+  /// tree for a controller.
+  static func path(in lines: String, controller: String? = nil) -> String? {
+    for line in lines.split(separator: "\n") {
+      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      guard parts.count == 3, parts[2].hasPrefix("/") else { continue }
+      let isMeant =
+        controller.map { parts[1].split(separator: ",").contains($0[...]) }
+        ?? (parts[0] == "0" && parts[1].isEmpty)
+      guard isMeant else { continue }
+      return parts[2].split(separator: "/").contains("..") ? nil : String(parts[2].dropFirst())
+    }
+    return nil
   }
 }
 

@@ -53,21 +53,11 @@ package enum MemoryLimit {
       files: ["memory.limit_in_bytes"]),
   ]
 
-  /// The names on the way to a group, from /proc/PID/cgroup: `0::/a/b`, or `7:cpu,memory:/a/b`.
+  /// The names on the way to a group, from the lines of /proc/PID/cgroup.
   ///
   /// Empty where it is the root, unknown, or outside of what we see.
   package static func path(_ lines: String, controller: String?) -> [Substring] {
-    for line in lines.split(separator: "\n") {
-      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-      guard parts.count == 3 else { continue }
-      let isMeant =
-        controller.map { parts[1].split(separator: ",").contains($0[...]) }
-        ?? (parts[0] == "0" && parts[1].isEmpty)
-      guard isMeant else { continue }
-      let names = parts[2].split(separator: "/")
-      return names.contains("..") ? [] : names
-    }
-    return []
+    (Cgroup.path(in: lines, controller: controller) ?? "").split(separator: "/")
   }
 
   /// The least limit in these files, in a group and in all groups on the way to it; nil where there is none.

@@ -36,11 +36,9 @@ extension MountEntry {
     }
     // Not by a descriptor of the mount, which would keep it busy. Where we are nobody can rename a directory
     // on which something is mounted.
-    try compare(name, in: parent.fd)
+    _ = try top(name, in: parent.fd)
     try LinuxIO.unmount("/proc/self/fd/\(parent.fd.raw)/\(name)", lazily: false)
   }
-
-  private func compare(_ name: String, in parent: FD) throws(Errno) { _ = try top(name, in: parent) }
 
   /// What lies on top there, if it is this filesystem.
   private func top(_ name: String, in parent: FD) throws(Errno) -> OwnedFD {

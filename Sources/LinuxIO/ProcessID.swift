@@ -87,9 +87,16 @@ package enum ProcessID {
   /// Nobody's if there is no such process; who asks sees to it that it is still the one that is meant.
   /// Corresponds to `kill(2)`.
   package static func maySignal(_ user: UInt32, _ pid: Int32) -> Bool {
-    // The real, effective and saved ids, and that for files.
-    let ids = (field("Uid", of: "\(pid)") ?? "").split(whereSeparator: \.isWhitespace).map { UInt32($0) }
+    let ids = userIDs(of: pid)
     return ids.count == 4 && (ids[0] == user || ids[2] == user)
+  }
+
+  /// The user that a process runs for; nil if there is no such process.
+  package static func user(of pid: Int32) -> UInt32? { userIDs(of: pid).first ?? nil }
+
+  /// The real, effective and saved ids, and that for files.
+  private static func userIDs(of pid: Int32) -> [UInt32?] {
+    (field("Uid", of: "\(pid)") ?? "").split(whereSeparator: \.isWhitespace).map { UInt32($0) }
   }
 
   /// Names the process at the other end of a socket, the very one that has connected.

@@ -58,19 +58,14 @@ extension Store {
   /// The real directories in which the names of a path are, and those that lead to where it ends: whoever may
   /// rename a link in the path decides which store is meant.
   private static func directories(above path: String) -> [String] {
-    func real(_ path: String) -> String? {
-      realpath(path, nil).map { real in
-        defer { free(real) }
-        return String(cString: real)
-      }
-    }
     func above(_ path: String) -> [String] {
       let names = path.split(separator: "/").dropLast()
       return (0...names.count).map { "/" + names.prefix($0).joined(separator: "/") }
     }
     var found: [String] = []
-    let named = path.hasPrefix("/") ? above(path).compactMap(real) : []
-    for place in named + (real(path).map(above) ?? []) where !found.contains(place) { found.append(place) }
+    let named = path.hasPrefix("/") ? above(path).compactMap(realPath) : []
+    let real = realPath(path).map(above) ?? []
+    for place in named + real where !found.contains(place) { found.append(place) }
     return found
   }
 

@@ -130,11 +130,11 @@ package enum StoreLayout {
       let marker = try? root.status(of: unfinishedName), marker.isRegular, marker.isOursAlone,
       let entries = try? root.entries()
     else { return false }
-    let known = Set((privateDirectories + ["tree", unfinishedName, "lost+found"]).map { Array($0.utf8) })
-    return entries.allSatisfy { known.contains($0.name) }
-      && entries.allSatisfy {
-        $0.name.elementsEqual("lost+found".utf8) || isOurs($0.name, in: root, depth: 0)
-      }
+    let known = Set((privateDirectories + ["tree", unfinishedName]).map { Array($0.utf8) })
+    return entries.allSatisfy {
+      $0.name.elementsEqual("lost+found".utf8)
+        || known.contains($0.name) && isOurs($0.name, in: root, depth: 0)
+    }
   }
 
   /// Whether something, and all that is in it, can be what we have made: directories and files of ours.

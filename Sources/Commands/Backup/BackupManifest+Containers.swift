@@ -59,8 +59,7 @@ extension BackupManifest {
   private func earlierTeam(
     of kind: ContainerKind, _ identifier: AppIdentifier, inHome name: String
   ) -> BackupTeam? {
-    let own = apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
-    let entitled = own.filter { $0.isEntitled(to: kind, identifier) }
+    let entitled = apps(forHome: name).filter { $0.isEntitled(to: kind, identifier) }
     let teams = Set(entitled.map { BackupTeam($0.team, root: $0.root) })
     return teams.count == 1 ? teams.first : nil
   }

@@ -49,6 +49,11 @@ extension BackupManifest {
     return isOnlyHome && users.count == 1 ? users.first : nil
   }
 
+  /// The apps in a home, and those for everyone.
+  func apps(forHome name: String) -> [App] {
+    apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
+  }
+
   /// As much of it as the owner of a home may know.
   ///
   /// `found` is the number of the home's owner in the backup itself, which counts where an earlier version
@@ -56,7 +61,7 @@ extension BackupManifest {
   func reduced(toHome name: String, ownedBy found: UInt32?) -> BackupManifest {
     let owner = homes == nil ? found : owner(ofHome: name, isOnlyHome: false)
     var own = self
-    own.apps = apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
+    own.apps = apps(forHome: name)
     own.grants = grants.filter { $0.user == owner }
     own.consents = consents.filter { $0.user == owner }
     own.containers = containers?.filter { $0.home.hasSameBytes(as: name) }

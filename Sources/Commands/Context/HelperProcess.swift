@@ -84,7 +84,7 @@ enum HelperProcess {
 
   /// Whether somebody else's process is traced by another one than traces us.
   private static func isSeized(_ pid: Int32) -> Bool {
-    guard let user = user(of: pid), user != ProcessID.user else { return false }
+    guard let user = ProcessID.user(of: pid), user != ProcessID.user else { return false }
     let own = ProcessID.field("TracerPid", of: "self")
     do throws(Errno) {
       let directory = try FD.cwd.openFollowing("/proc/\(pid)/task", O_RDONLY | O_DIRECTORY)
@@ -99,15 +99,11 @@ enum HelperProcess {
     }
   }
 
-  private static func user(of pid: Int32) -> UInt32? {
-    ProcessID.field("Uid", of: "\(pid)")?.split(separator: "\t").first.flatMap { UInt32($0) }
-  }
-
   // MARK: In such a process
 
   /// Keeps other processes of our user's from tracing this one, if another user's waits for it.
   static func refuseTracers() {
     // PR_SET_DUMPABLE.
-    if user(of: getppid()) != ProcessID.user { _ = clx_prctl(4, 0) }
+    if ProcessID.user(of: getppid()) != ProcessID.user { _ = clx_prctl(4, 0) }
   }
 }

@@ -139,8 +139,8 @@ extension Containers {
     let prefix = home.map { "Users/\($0)/" } ?? ""
     for record in try registry.containers() where record.path.utf8.starts(with: prefix.utf8) {
       guard let directory = try? tree.fd.openDirectory(at: record.path),
-        let status = try? directory.fd.status(), isTheOne(directory.fd, status, record),
-        metadata.note(of: directory.fd) == nil
+        metadata.note(of: directory.fd) == nil, let status = try? directory.fd.status(),
+        isTheOne(directory.fd, status, record)
       else { continue }
       // One that takes no attribute is as safe as before: the registry has its team.
       try? note(record, on: directory.fd)

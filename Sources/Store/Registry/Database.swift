@@ -173,6 +173,14 @@ struct Database: ~Copyable {
     return rows
   }
 
+  /// What a query counts.
+  func count(_ query: StaticString, _ values: Value...) throws(StoreError) -> Int64 {
+    let prepared = try self.prepared(query, values)
+    var count: Int64 = 0
+    try each(prepared) { (columns) throws(StoreError) in count = try columns.integer(0) }
+    return count
+  }
+
   /// Looks at one row of a query after the other.
   func each(
     _ query: StaticString, _ values: [Value] = [], look: (Columns) throws(StoreError) -> Void

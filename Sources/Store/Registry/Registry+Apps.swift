@@ -12,10 +12,8 @@ extension Registry {
   /// Throws if a user who is about to get an app has as many as a user can have.
   static func requireRoom(for app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     guard let user = app.user else { return }
-    let count = try database.rows("SELECT count(*) FROM apps WHERE user = ?", .integer(Int64(user))) {
-      (row) throws(StoreError) in try row.integer(0)
-    }
-    guard count.first ?? 0 < appLimitOfUser else { throw .tooManyApps(user: user, limit: appLimitOfUser) }
+    let count = try database.count("SELECT count(*) FROM apps WHERE user = ?", .integer(Int64(user)))
+    guard count < appLimitOfUser else { throw .tooManyApps(user: user, limit: appLimitOfUser) }
   }
 
   /// All apps, by identifier; with a user, only those that are there for that one.

@@ -37,15 +37,13 @@ extension Registry {
   private static func requireRoom(
     for consent: ConsentRecord, in database: borrowing Database
   ) throws(StoreError) {
-    let known = try database.rows(
-      "SELECT 1 FROM consents WHERE identifier = ? AND user = ? AND service = ?",
-      .text(consent.identifier.text), .integer(Int64(consent.user)), .text(consent.service.rawValue)
-    ) { (row) throws(StoreError) in try row.integer(0) }
-    guard known.isEmpty else { return }
-    let count = try database.rows(
-      "SELECT count(*) FROM consents WHERE user = ?", .integer(Int64(consent.user))
-    ) { (row) throws(StoreError) in try row.integer(0) }
-    guard count.first ?? 0 < consentLimitOfUser else {
+    let known = try database.count(
+      "SELECT count(*) FROM consents WHERE identifier = ? AND user = ? AND service = ?",
+      .text(consent.identifier.text), .integer(Int64(consent.user)), .text(consent.service.rawValue))
+    guard known == 0 else { return }
+    let count = try database.count(
+      "SELECT count(*) FROM consents WHERE user = ?", .integer(Int64(consent.user)))
+    guard count < consentLimitOfUser else {
       throw .tooManyConsents(user: consent.user, limit: consentLimitOfUser)
     }
   }

@@ -15,15 +15,13 @@ extension Registry {
   private static func requireRoom(
     for container: ContainerRecord, in database: borrowing Database
   ) throws(StoreError) {
-    let known = try database.rows(
-      "SELECT 1 FROM containers WHERE kind = ? AND identifier = ? AND user = ?",
-      .text(container.kind.rawValue), .text(container.identifier.text), .integer(Int64(container.user))
-    ) { (row) throws(StoreError) in try row.integer(0) }
-    guard known.isEmpty else { return }
-    let count = try database.rows(
-      "SELECT count(*) FROM containers WHERE user = ?", .integer(Int64(container.user))
-    ) { (row) throws(StoreError) in try row.integer(0) }
-    guard count.first ?? 0 < containerLimitOfUser else {
+    let known = try database.count(
+      "SELECT count(*) FROM containers WHERE kind = ? AND identifier = ? AND user = ?",
+      .text(container.kind.rawValue), .text(container.identifier.text), .integer(Int64(container.user)))
+    guard known == 0 else { return }
+    let count = try database.count(
+      "SELECT count(*) FROM containers WHERE user = ?", .integer(Int64(container.user)))
+    guard count < containerLimitOfUser else {
       throw .tooManyContainers(user: container.user, limit: containerLimitOfUser)
     }
   }

@@ -148,10 +148,9 @@ extension Registry {
         return try database.run(
           "DELETE FROM openers WHERE user = ? AND type = ?", .integer(Int64(user)), .text(type))
       }
-      let count = try database.rows(
-        "SELECT count(*) FROM openers WHERE user = ? AND type <> ?", .integer(Int64(user)), .text(type)
-      ) { (row) throws(StoreError) in try row.integer(0) }.first
-      guard (count ?? 0) < Self.mostChoices else { throw .tooManyChoices(limit: Self.mostChoices) }
+      let count = try database.count(
+        "SELECT count(*) FROM openers WHERE user = ? AND type <> ?", .integer(Int64(user)), .text(type))
+      guard count < Self.mostChoices else { throw .tooManyChoices(limit: Self.mostChoices) }
       try database.run(
         "INSERT OR REPLACE INTO openers (user, type, identifier, team, root) VALUES (?, ?, ?, ?, ?)",
         .integer(Int64(user)), .text(type), .text(app.identifier.text), .text(app.team), .optional(app.root))

@@ -99,17 +99,22 @@ struct ConsentNotedTests {
     #expect(try states() == ["denied", "authorized", "authorized"])
   }
 
-  /// A restart that finds room again records it first.
-  @Test(.enabled(if: KernelRelease.own >= KernelRelease(6, 9), "no process is replaced"))
-  func restartRecordsWhatIsOwed() throws {
-    let fixture = try ConsentFixture()
-    let mounted = fixture.fixture.mounted
-    let journal = mounted.store + "/state/insula.db-journal"
+  /// Takes back what was allowed while that can't be recorded; from then on it can be.
+  private func denyUnrecorded(_ fixture: ConsentFixture) throws {
+    let journal = fixture.fixture.mounted.store + "/state/insula.db-journal"
     #expect(try fixture.shell("decide allow media-library").output == "authorized\n")
     try #require(try Program.run(["chattr", "+i", journal]).status == 0)
     defer { _ = try? Program.run(["chattr", "-i", journal]) }
     #expect(try fixture.shell("decide deny media-library").output.contains("recorded"))
     #expect(try Program.run(["chattr", "-i", journal]).status == 0)
+  }
+
+  /// A restart that finds room again records it first.
+  @Test(.enabled(if: KernelRelease.own >= KernelRelease(6, 9), "no process is replaced"))
+  func restartRecordsWhatIsOwed() throws {
+    let fixture = try ConsentFixture()
+    let mounted = fixture.fixture.mounted
+    try denyUnrecorded(fixture)
     try mounted.replaceWorker(byRestart: true)
     try mounted.killDaemon()
     try unmount(mounted.point, lazily: true)
@@ -121,12 +126,7 @@ struct ConsentNotedTests {
   @Test func whatIsOwedGoesWithTheApp() throws {
     let fixture = try ConsentFixture()
     let mounted = fixture.fixture.mounted
-    let journal = mounted.store + "/state/insula.db-journal"
-    #expect(try fixture.shell("decide allow media-library").output == "authorized\n")
-    try #require(try Program.run(["chattr", "+i", journal]).status == 0)
-    defer { _ = try? Program.run(["chattr", "-i", journal]) }
-    #expect(try fixture.shell("decide deny media-library").output.contains("recorded"))
-    #expect(try Program.run(["chattr", "-i", journal]).status == 0)
+    try denyUnrecorded(fixture)
     try fixture.fixture.succeed("uninstall", ConsentFixture.player, "--store", mounted.store)
     let bundle = mounted.temporary.appending("store/Player-made/Player.app")
     try fixture.fixture.succeed("install", bundle, "--store", mounted.store)

@@ -4,7 +4,7 @@
 internal import Glibc
 
 /// A path without links in it; nil if it leads nowhere.
-func realPath(_ path: String) -> String? {
+package func realPath(_ path: String) -> String? {
   guard let resolved = realpath(path, nil) else { return nil }
   defer { free(resolved) }
   return String(validatingCString: resolved)
