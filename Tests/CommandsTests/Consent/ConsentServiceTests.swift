@@ -170,6 +170,32 @@ struct ConsentServiceTests {
     #expect(try registry.consents() == [])
   }
 
+  /// Apps go, and with them what they were granted, whatever other users' grants are like.
+  @Test func grantsGoWithTheirAppBesideOnesThatCanNotBeRead() throws {
+    let registry = try #require(try consents.registry(true))
+    let tree = temporary.appending("store/tree")
+    for name in ["Shared/a", "Shared/b"] { try #require(mkdir("\(tree)/Users/\(name)", 0o755) == 0) }
+    for (user, name) in [(Self.user, "a"), (Self.user + 1, "b")] {
+      let shared = try TemporaryDirectory.open("\(tree)/Users/Shared")
+      let identity = try ObjectIdentity(of: name, in: shared.fd)
+      let record = GrantRecord(
+        identifier: launch.app.identifier, user: user, team: launch.app.signer,
+        path: GrantPath.names(Array("Users/Shared/\(name)".utf8)), isWritable: true, isDirectory: true,
+        identity: identity, granted: 1)
+      try volume.grant(registry.add(record))
+    }
+    #expect(volume.grantedNumbers.count == 2)
+    let damaged = try Program.run(
+      [
+        "sqlite3", temporary.appending("store/state/insula.db"),
+        "UPDATE grants SET user = -5 WHERE user <> \(Self.user)",
+      ])
+    try #require(damaged.status == 0, "\(damaged.errors)")
+    try registry.removeGrants(volume.granted.filter { $0.user == Self.user }.map(\.id))
+    grants.reconcile()
+    #expect(volume.granted.map(\.user) == [Self.user + 1])
+  }
+
   /// An answer to a question about one team's app says nothing about another team's in its place.
   @Test func stateIsOfOneTeamsApp() throws {
     try decide(.allow, [.photos])
