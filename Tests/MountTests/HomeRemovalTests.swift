@@ -57,6 +57,113 @@ struct HomeRemovalTests {
     #expect(access(shop.mounted.backing("Users/\(name)"), F_OK) == -1)
   }
 
+  /// How a process of the user's keeps a home in use.
+  enum Use: CaseIterable { case directory, file }
+
+  /// The attack: a user writes into their home while it is removed, so that half of it is left.
+  ///
+  /// Two users, of whom one has a process in their home.
+  @Test(arguments: Use.allCases) func aHomeInUseStaysWhole(use: Use) throws {
+    let shop = try AppShop()
+    let (account, other) = (try TemporaryAccount(), try TemporaryAccount())
+    let name = account.account.name
+    for name in [name, other.account.name] { try shop.succeed("user", "add", name) }
+    let app = try shop.make("Notes", version: "1.0")
+    try shop.succeed("install", app, "--user", name)
+    // What was removed before can be restored still.
+    try shop.succeed("uninstall", "org.example.notes", "--user", name)
+    try shop.succeed("install", app, "--user", name)
+    let home = shop.mounted.path("Users/\(name)")
+    let user = try Client(uid: account.account.uid, gid: account.account.gid)
+    #expect(try user.errno("mkdir", home + "/Documents/deep", "448") == 0)
+    switch use {
+    case .directory: #expect(try user.errno("chdir", home + "/Documents/deep") == 0)
+    case .file: #expect(try user.run("create", home + "/Documents/deep/file").errno == 0)
+    }
+    func state() throws -> [String] {
+      [
+        try Program.run(["find", home, "-printf", "%p %m %u\n"]).output,
+        try shop.mounted.run("apps", "--store", shop.mounted.store).output,
+        try shop.mounted.run("removed", "list", "--store", shop.mounted.store).output,
+        try shop.mounted.run("acl", home).output,
+      ]
+    }
+    let before = try state()
+    let words = ["user", "remove", name, "--delete-home", "--store", shop.mounted.store]
+    let refused = try shop.mounted.run(words)
+    #expect(refused.status == 3 && refused.errors.contains("nothing was removed"), "\(refused)")
+    #expect(refused.errors.contains("(insula-client)") && refused.errors.contains("/deep"), "\(refused)")
+    #expect(try state() == before)
+    try shop.succeed("user", "remove", other.account.name, "--delete-home")
+    #expect(try user.errno("chdir", "/") == 0 && user.errno("close all") == 0)
+    let removed = try shop.mounted.run(words)
+    #expect(removed.status == 0, "\(removed)")
+    #expect(try shop.mounted.temporary.names(in: "store/tree/Users") == ["Shared"])
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// A user whose programs come and go goes on making things, by paths: the home goes with all of it, or
+  /// nothing of it goes.
+  @Test func aHomeGoesAsAWholeWhileItsUserWrites() throws {
+    let shop = try AppShop()
+    let account = try TemporaryAccount()
+    let name = account.account.name
+    try shop.succeed("user", "add", name)
+    try shop.succeed("install", try shop.make("Notes", version: "1.0"), "--user", name)
+    let home = shop.mounted.path("Users/\(name)")
+    let stop = shop.mounted.temporary.appending("stop")
+    let script = """
+      n=0
+      until [ -e "$2" ]; do n=$((n+1)); mkdir "$1/Documents/$n" "$1/$n"; echo x >"$1/Documents/$n/f"; done
+      """
+    let become = ["setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)"]
+    let writer = try JoinableThread(name: "writer") {
+      _ = try? Program.run(
+        ["timeout", "200"] + become + ["--clear-groups", "sh", "-c", script, "sh", home, stop], in: "/")
+    }
+    defer {
+      _ = try? shop.mounted.temporary.write("", to: "stop")
+      writer.join()
+    }
+    #expect(eventually { access(home + "/Documents/3/f", F_OK) == 0 })
+    let mode = try Program.run(["stat", "-c", "%a %u", home]).output
+    var tries = 0
+    while tries < 50 {
+      tries += 1
+      let result = try shop.mounted.run(
+        "user", "remove", name, "--delete-home", "--store", shop.mounted.store)
+      if result.status == 0 { break }
+      try #require(result.status == 3 && result.errors.contains("nothing was removed"), "\(result)")
+      #expect(try Program.run(["stat", "-c", "%a %u", home]).output == mode)
+      let apps = try shop.mounted.run("apps", "--store", shop.mounted.store).output
+      #expect(apps.contains("org.example.notes"), "\(apps)")
+    }
+    #expect(tries < 50)
+    #expect(try shop.mounted.temporary.names(in: "store/tree/Users") == ["Shared"])
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// Whoever was stopped while they removed a home has left it closed: the next one removes it.
+  @Test func aHomeThatWasLeftClosedIsRemoved() throws {
+    let shop = try AppShop()
+    let account = try TemporaryAccount()
+    let name = account.account.name
+    try shop.succeed("user", "add", name)
+    let home = shop.mounted.path("Users/\(name)")
+    let user = try Client(uid: account.account.uid, gid: account.account.gid)
+    try #require(try user.errno("chdir", home + "/Documents") == 0)
+    try #require(chmod(home, 0) == 0)
+    try shop.succeed("flags", "schg", home, store: false)
+    #expect(try user.errno("chmod", home, "448") == EPERM && user.errno("list", home) == EACCES)
+    let words = ["user", "remove", name, "--delete-home", "--store", shop.mounted.store]
+    let refused = try shop.mounted.run(words)
+    #expect(refused.status == 3 && refused.errors.contains("nothing was removed"), "\(refused)")
+    #expect(try user.errno("chdir", "/") == 0)
+    let removed = try shop.mounted.run(words)
+    #expect(removed.status == 0, "\(removed)")
+    #expect(try shop.mounted.temporary.names(in: "store/tree/Users") == ["Shared"])
+  }
+
   /// Names that differ in the spelling of a letter alone are those of two accounts, with a home each.
   @Test(arguments: [false, true]) func lookAlikesStayWhole(removesFirst: Bool) throws {
     let shop = try AppShop()
