@@ -44,7 +44,8 @@ extension Installer {
       try StagedTree.clear(store)
     }
     // What was removed may have had containers that are still there.
-    try? alone { () throws(StoreError) in _ = try containers.removeMarked() }
+    _ = try? containers.clearWorkshop()
+    _ = try? removeMarked(of: nil)
   }
 
   /// Does what a look at all containers takes, once when a daemon starts: notes their teams on those of an
