@@ -42,6 +42,7 @@ extension Installer {
     try registered { () throws(StoreError) in
       try store.removeLeft()
       try StagedTree.clear(store)
+      try containers.endStoppedReplacements()
     }
     // What was removed may have had containers that are still there.
     _ = try? containers.clearWorkshop()
