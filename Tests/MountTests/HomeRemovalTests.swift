@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import LinuxIO
+@testable internal import Store
 internal import TestSupport
 internal import Testing
 
@@ -102,45 +103,45 @@ struct HomeRemovalTests {
     try shop.expectNothingToComplainAbout()
   }
 
-  /// A user whose programs come and go goes on making things, by paths: the home goes with all of it, or
-  /// nothing of it goes.
-  @Test func aHomeGoesAsAWholeWhileItsUserWrites() throws {
+  /// While a home is removed nobody but root gets into it, and its owner can't open it again.
+  ///
+  /// Two users: the home of the other one stays as it is.
+  @Test func aClosedHomeIsRootsAlone() throws {
     let shop = try AppShop()
-    let account = try TemporaryAccount()
-    let name = account.account.name
-    try shop.succeed("user", "add", name)
-    try shop.succeed("install", try shop.make("Notes", version: "1.0"), "--user", name)
-    let home = shop.mounted.path("Users/\(name)")
-    let stop = shop.mounted.temporary.appending("stop")
-    let script = """
-      n=0
-      until [ -e "$2" ]; do n=$((n+1)); mkdir "$1/Documents/$n" "$1/$n"; echo x >"$1/Documents/$n/f"; done
-      """
-    let become = ["setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)"]
-    let writer = try JoinableThread(name: "writer") {
-      _ = try? Program.run(
-        ["timeout", "200"] + become + ["--clear-groups", "sh", "-c", script, "sh", home, stop], in: "/")
+    let accounts = [try TemporaryAccount(), try TemporaryAccount()]
+    for account in accounts { try shop.succeed("user", "add", account.account.name) }
+    let clients = try accounts.map { try Client(uid: $0.account.uid, gid: $0.account.gid) }
+    let paths = accounts.map { shop.mounted.path("Users/\($0.account.name)") }
+    func state() throws -> String {
+      let seen = try Program.run(["stat", "-c", "%a %u %g"] + paths).output
+      return try seen + paths.map { try shop.mounted.run("acl", $0).output }.joined()
     }
-    defer {
-      _ = try? shop.mounted.temporary.write("", to: "stop")
-      writer.join()
-    }
-    #expect(eventually { access(home + "/Documents/3/f", F_OK) == 0 })
-    let mode = try Program.run(["stat", "-c", "%a %u", home]).output
-    var tries = 0
-    while tries < 50 {
-      tries += 1
-      let result = try shop.mounted.run(
-        "user", "remove", name, "--delete-home", "--store", shop.mounted.store)
-      if result.status == 0 { break }
-      try #require(result.status == 3 && result.errors.contains("nothing was removed"), "\(result)")
-      #expect(try Program.run(["stat", "-c", "%a %u", home]).output == mode)
-      let apps = try shop.mounted.run("apps", "--store", shop.mounted.store).output
-      #expect(apps.contains("org.example.notes"), "\(apps)")
-    }
-    #expect(tries < 50)
-    #expect(try shop.mounted.temporary.names(in: "store/tree/Users") == ["Shared"])
-    try shop.expectNothingToComplainAbout()
+    let before = try state()
+    let root = try TemporaryDirectory.open(shop.mounted.point)
+    let homes = try Homes(tree: root.fd, path: shop.mounted.point, mode: .system, isMounted: true)
+    let closed = try #require(try homes.close(accounts[0].account.name))
+    #expect(try clients[0].errno("list", paths[0]) == EACCES)
+    #expect(try clients[0].errno("mkdir", paths[0] + "/Documents/new", "448") == EACCES)
+    #expect(try clients[0].errno("chmod", paths[0], "448") == EPERM)
+    #expect(try clients[1].errno("list", paths[1]) == 0)
+    #expect(try clients[1].errno("mkdir", paths[1] + "/Documents/new", "448") == 0)
+    try homes.reopen(closed)
+    #expect(try state() == before)
+    #expect(try clients[0].errno("mkdir", paths[0] + "/Documents/new", "448") == 0)
+    // Whoever has a directory open when the home is taken away makes nothing in it any more.
+    #expect(try clients[0].errno("chdir", paths[0] + "/Documents/new") == 0)
+    let again = try #require(try homes.close(accounts[0].account.name))
+    #expect(try clients[0].errno("mkdir", "still", "448") == 0)
+    let taken = try homes.take(accounts[0].account.name)
+    homes.disownTree(taken, again)
+    #expect(try clients[0].errno("mkdir", "not any more", "448") == EACCES)
+    try homes.destroy(taken, of: accounts[0].account.name)
+    #expect(try clients[1].errno("list", paths[1]) == 0)
+    #expect(
+      try shop.mounted.temporary.names(in: "store/tree/Users").sorted()
+        == [
+          "Shared", accounts[1].account.name,
+        ].sorted())
   }
 
   /// Whoever was stopped while they removed a home has left it closed: the next one removes it.
