@@ -223,7 +223,9 @@ package final class RunningViews: Sendable {
   }
 
   /// Does `body`, while nothing begins to run from these bundles; what was just beginning has begun before.
-  func keepingFromStarting<Result>(_ paths: Set<String>, _ body: () -> Result) -> Result {
+  func keepingFromStarting<Result, Failure: Error>(
+    _ paths: Set<String>, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     state.withLock { state in
       for path in paths { state.awaited[path, default: 0] += 1 }
     }
@@ -235,7 +237,7 @@ package final class RunningViews: Sendable {
     _ = state.wait(milliseconds: Self.patienceMilliseconds) { state in
       paths.allSatisfy { state.starting[$0] == nil }
     }
-    return body()
+    return try body()
   }
 
   private static func countDown(_ count: inout Int?) {

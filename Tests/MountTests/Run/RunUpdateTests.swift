@@ -84,7 +84,7 @@ struct RunUpdateTests {
     let begun = try fixture.shell(
       """
       export SIGN="\(sign)"
-      for one in 1 2 3 4; do
+      for one in 1 2 3 4 5 6 7 8 9 10; do
         timeout 200 sh -c 'while [ -e "$SIGN" ]; do "$INSULA" run --store "$POINT" "$APP" -- sleep 2; done' &
       done > /dev/null 2>&1
       """)
