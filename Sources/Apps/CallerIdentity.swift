@@ -21,15 +21,32 @@ package struct CallerIdentity: Equatable, Sendable {
     self.mayHaveLeftGroups = mayHaveLeftGroups
   }
 
-  /// Whoever has asked for an update that waits.
+  /// The user who requested an update that waits, with the rights that they have today.
+  ///
+  /// A group counts if the request had it and the account is a member now. A group that the account has
+  /// joined since allows nothing, since the request did not have it, but what the group is denied is denied.
+  /// Without an account no group counts.
   package init(_ requester: WaitingUpdate.Requester) {
+    // Neither depends on groups: root, and the owner of a store in rootless mode.
+    guard requester.uid != 0, requester.uid != ProcessID.user else {
+      self.init(
+        uid: requester.uid, gid: requester.gid, groups: requester.groups,
+        mayHaveLeftGroups: requester.mayHaveLeftGroups)
+      return
+    }
+    let account = Account.numbered(requester.uid)
+    let current = Set(account.map { [$0.gid] + $0.groups } ?? [])
+    let kept = ([requester.gid] + requester.groups).filter(current.contains)
     self.init(
-      uid: requester.uid, gid: requester.gid, groups: requester.groups,
-      mayHaveLeftGroups: requester.mayHaveLeftGroups)
+      uid: requester.uid, gid: kept.first ?? Self.noGroup, groups: Array(kept.dropFirst()),
+      mayHaveLeftGroups: requester.mayHaveLeftGroups || !current.isSubset(of: kept))
   }
 
+  /// The number that no group can have.
+  private static let noGroup = UInt32.max
+
   /// What is noted of them with an update that waits.
-  var requester: WaitingUpdate.Requester {
+  package var requester: WaitingUpdate.Requester {
     WaitingUpdate.Requester(uid: uid, gid: gid, groups: groups, mayHaveLeftGroups: mayHaveLeftGroups)
   }
 

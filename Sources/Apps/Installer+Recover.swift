@@ -42,9 +42,11 @@ extension Installer {
     try registered { () throws(StoreError) in
       try store.removeLeft()
       try StagedTree.clear(store)
+      try containers.endStoppedReplacements()
     }
     // What was removed may have had containers that are still there.
-    try? alone { () throws(StoreError) in _ = try containers.removeMarked() }
+    _ = try? containers.clearWorkshop()
+    _ = try? removeMarked(of: nil)
   }
 
   /// Does what a look at all containers takes, once when a daemon starts: notes their teams on those of an

@@ -34,7 +34,7 @@ extension Installer {
     try recover()
     let removed = try find(number, by: caller)
     return try registered { () throws(StoreError) in
-      try alone { () throws(StoreError) in
+      try alone(for: removed.container.user) { () throws(StoreError) in
         _ = try containers.restore(removed)
         var report = RemovedReport()
         report.containers = [removed]

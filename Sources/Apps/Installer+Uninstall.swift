@@ -58,7 +58,7 @@ extension Installer {
       throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")
     }
     return try registered { () throws(StoreError) in
-      try alone { () throws(StoreError) in try containers.removeMarked().left(of: [identifier], user: user) }
+      try removeMarked(of: user).left(of: [identifier], user: user)
     }
   }
 

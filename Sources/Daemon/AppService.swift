@@ -250,6 +250,11 @@ final class AppService: Sendable {
     place(waiting, registry, isOver)
   }
 
+  func hasWaitingUpdate(of app: InstalledApp) -> Bool {
+    guard !isReadOnly, let registry = try? knownRegistry() else { return false }
+    return (try? registry.waitingUpdate(of: app.identifier, for: app.user)) ?? nil != nil
+  }
+
   private func place(_ waiting: WaitingUpdate, _ registry: Registry, _ isOver: () -> Bool) {
     guard let tree = tree.withLock({ $0 }), tree.users(of: waiting.before.path).isEmpty else { return }
     // Whoever comes while somebody is at it waits for what comes of that.

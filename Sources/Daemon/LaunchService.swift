@@ -220,18 +220,32 @@ final class LaunchService: Sendable {
   ) -> ControlAnswer {
     let found = views(of: user, for: caller).filter { $0.launch.app.identifier.isSame(as: identifier) }
     guard !found.isEmpty else { return .refusal("\(identifier) is not running; see 'insula ps'", .ESRCH) }
-    let apps = found.map(RunningApp.init)
+    let running = found.map(RunningApp.init)
     if let signal {
       let refusals = found.compactMap { Self.send(signal, to: $0, by: caller.uid) }
-      return .reply(refusals.first.map { .failure($0) } ?? .running(apps))
+      return .reply(refusals.first.map { .failure($0) } ?? .running(running))
     }
-    return .job(.endings) { [server] reporter in
-      for view in found { view.note(.kill(by: caller.uid, signal: nil)) }
-      let left = server.views.end(found) { reporter.isCancelled }
-      guard let first = left.first else { return .running(apps) }
-      return .failure(
-        ControlFailure(
-          "\(identifier), pid \(first.pid), does not end: its view is still in use", .EBUSY))
+    return .job(.endings) { [self] reporter in
+      let awaited = awaitedUpdates(of: found.map(\.launch.app), by: caller)
+      return server.views.keepingFromStarting(Set(awaited.map(\.path))) {
+        // With those that have begun meanwhile.
+        let found = views(of: user, for: caller).filter { $0.launch.app.identifier.isSame(as: identifier) }
+        for view in found { view.note(.kill(by: caller.uid, signal: nil)) }
+        let left = server.views.end(found) { reporter.isCancelled }
+        for app in awaited { apps.placeUpdate(of: app) { reporter.isCancelled } }
+        guard let first = left.first else { return .running(running) }
+        return .failure(
+          ControlFailure(
+            "\(identifier), pid \(first.pid), does not end: its view is still in use", .EBUSY))
+      }
+    }
+  }
+
+  /// Those of some apps for which an update waits, and of which the caller ends whatever runs: nobody keeps
+  /// such an app from being updated by starting it again and again.
+  private func awaitedUpdates(of running: [InstalledApp], by caller: ControlCaller) -> [InstalledApp] {
+    running.filter { app in
+      (caller.isPrivileged || app.user == caller.uid) && apps.hasWaitingUpdate(of: app)
     }
   }
 

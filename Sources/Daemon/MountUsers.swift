@@ -34,6 +34,26 @@ package struct MountUser: Equatable, CustomStringConvertible {
     }
   }
 
+  /// Who uses a directory or something in it, by the paths that the kernel has; `path` is an absolute one
+  /// without links.
+  ///
+  /// What an app or a session has in a view of its own has the same path there.
+  package static func all(in path: String) -> [MountUser] {
+    let beginning = path + "/"
+    func isInside(_ other: String) -> Bool {
+      other.utf8.elementsEqual(path.utf8) || other.utf8.starts(with: beginning.utf8)
+    }
+    return names(in: "/proc").compactMap { Int32($0) }.inOrder(by: <).compactMap { pid in
+      guard pid != ProcessID.own else { return nil }
+      let maps = paths(mappedBy: "/proc/\(pid)") { _, path in isInside(path) }
+      let uses = uses(pid) { isInside(target($0)) } + maps.map { Use(words: "maps ", path: $0) }
+      guard !uses.isEmpty else { return nil }
+      return MountUser(
+        pid: pid, name: command(pid), reasons: uses.map { $0.words + $0.path + $0.end },
+        paths: uses.map(\.path), isInOurNamespace: true)
+    }
+  }
+
   /// What a process sees of it in a mount namespace of its own.
   private static func mounts(_ pid: Int32, _ device: DeviceNumber) -> [String] {
     MountTable(parsing: text(of: "/proc/\(pid)/mountinfo")).entries.filter { $0.device == device }.prefix(1)
@@ -50,18 +70,23 @@ package struct MountUser: Equatable, CustomStringConvertible {
   }
 
   private static func uses(_ pid: Int32, _ device: DeviceNumber) -> [Use] {
+    let maps = paths(mappedBy: "/proc/\(pid)") { other, _ in other == device }
+    return uses(pid) { lies($0, on: device) } + maps.map { Use(words: "maps ", path: $0) }
+  }
+
+  /// Those of its links in /proc that `isMeant`.
+  private static func uses(_ pid: Int32, _ isMeant: (_ link: String) -> Bool) -> [Use] {
     let process = "/proc/\(pid)"
     var found: [Use] = []
     for (link, meaning) in [
       ("cwd", "working directory"), ("root", "root directory"), ("exe", "runs a program"),
     ]
-    where lies("\(process)/\(link)", on: device) {
+    where isMeant("\(process)/\(link)") {
       found.append(Use(words: meaning + " ", path: target("\(process)/\(link)")))
     }
-    for descriptor in names(in: "\(process)/fd") where lies("\(process)/fd/\(descriptor)", on: device) {
+    for descriptor in names(in: "\(process)/fd") where isMeant("\(process)/fd/\(descriptor)") {
       found.append(Use(words: "has ", path: target("\(process)/fd/\(descriptor)"), end: " open"))
     }
-    found += maps(process, device).map { Use(words: "maps ", path: $0) }
     return found
   }
 
@@ -73,14 +98,17 @@ package struct MountUser: Equatable, CustomStringConvertible {
     return DeviceNumber(major: status.stx_dev_major, minor: status.stx_dev_minor) == device
   }
 
-  private static func maps(_ process: String, _ device: DeviceNumber) -> [String] {
+  private static func paths(
+    mappedBy process: String, _ isMeant: (DeviceNumber, String) -> Bool
+  ) -> [String] {
     var paths: [String] = []
     for line in text(of: "\(process)/maps").split(separator: "\n") {
       let fields = line.split(separator: " ", maxSplits: 5)
       guard fields.count == 6 else { continue }
       let numbers = fields[3].split(separator: ":").compactMap { UInt32($0, radix: 16) }
-      guard numbers.count == 2, DeviceNumber(major: numbers[0], minor: numbers[1]) == device else { continue }
+      guard numbers.count == 2 else { continue }
       let path = String(fields[5].drop { $0 == " " })
+      guard isMeant(DeviceNumber(major: numbers[0], minor: numbers[1]), path) else { continue }
       if !paths.contains(path) { paths.append(path) }
     }
     return paths

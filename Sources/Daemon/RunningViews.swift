@@ -107,6 +107,8 @@ package final class RunningViews: Sendable {
     var closed: Set<AppOfUser> = []
     /// Bundles of which another version is just taking the place, or nothing.
     var changing: Set<String> = []
+    /// Bundles from which nothing begins to run: an update waits, and what runs is being ended for it.
+    var awaited: [String: Int] = [:]
     var isEnding = false
     /// How many views have ended, and whether nobody is to wait for more.
     var ended: UInt64 = 0
@@ -204,9 +206,9 @@ package final class RunningViews: Sendable {
   /// It waits until nothing is being done to what the app has, which takes no longer than a rename.
   func start(_ app: AppOfUser, from path: String) -> Bool {
     state.wait(until: { !$0.closed.contains(app) }) { state in
-      guard !state.isEnding, !state.changing.contains(path), !state.changing.contains(Self.system) else {
-        return false
-      }
+      guard !state.isEnding, state.awaited[path] == nil, !state.changing.contains(path),
+        !state.changing.contains(Self.system)
+      else { return false }
       state.starting[path, default: 0] += 1
       state.beginning[app, default: 0] += 1
       return true
@@ -214,10 +216,28 @@ package final class RunningViews: Sendable {
   }
 
   func started(_ app: AppOfUser, from path: String) {
-    state.withLock { state in
+    state.change { state in
       Self.countDown(&state.starting[path])
       Self.countDown(&state.beginning[app])
     }
+  }
+
+  /// Does `body`, while nothing begins to run from these bundles; what was just beginning has begun before.
+  func keepingFromStarting<Result, Failure: Error>(
+    _ paths: Set<String>, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    state.withLock { state in
+      for path in paths { state.awaited[path, default: 0] += 1 }
+    }
+    defer {
+      state.withLock { state in
+        for path in paths { Self.countDown(&state.awaited[path]) }
+      }
+    }
+    _ = state.wait(milliseconds: Self.patienceMilliseconds) { state in
+      paths.allSatisfy { state.starting[$0] == nil }
+    }
+    return try body()
   }
 
   private static func countDown(_ count: inout Int?) {

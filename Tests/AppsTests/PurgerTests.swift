@@ -57,6 +57,34 @@ internal import Testing
     }
   }
 
+  /// The attack: a purge by identifier finds out which apps others have installed for themselves.
+  @Test func othersAppsAreAsUnknownAsThoseThatNobodyHas() throws {
+    let user = fixture.account.uid
+    let stranger = CallerIdentity(uid: user &+ 1, gid: fixture.account.gid &+ 1, groups: [])
+    try fixture.bundle("Viewer.app") { $0.identifier = "org.example.viewer" }
+    try fixture.install("Viewer.app", for: .everyone)
+    func purge(_ app: String, by caller: CallerIdentity, of user: UInt32? = nil) throws -> AppFailure? {
+      var request = PurgeRequest()
+      request.apps = [try #require(AppIdentifier(app))]
+      request.user = user
+      request.isDryRun = true
+      let purger = try purger()
+      return appFailure { _ = try purger.purge(request, by: caller) }
+    }
+    for app in ["org.example.editor", "org.example.nobodys"] {
+      let unknown = AppFailure.store(.noApp(identifier: app))
+      #expect(try purge(app, by: stranger) == unknown)
+      #expect(try purge(app, by: .ourselves, of: stranger.uid) == unknown)
+    }
+    #expect(try purge("org.example.viewer", by: stranger) == nil)
+    #expect(try purge("org.example.editor", by: fixture.owner) == nil)
+    #expect(try purge("org.example.editor", by: .ourselves) == nil)
+    // One that has never run has no container yet.
+    _ = try fixture.registry.containers(user: user).map { try fixture.registry.forget($0) }
+    #expect(try purge("org.example.editor", by: fixture.owner) == nil)
+    #expect(try purge("org.example.editor", by: stranger) != nil)
+  }
+
   /// What an app needs again when it goes on is kept for it, whatever else is asked for.
   @Test(arguments: [
     (ran: 999, changed: 999, goes: true), (1000, 999, false), (999, 1000, false),

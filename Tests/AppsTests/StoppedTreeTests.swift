@@ -106,16 +106,31 @@ internal import Testing
     }
     let before = fixture.text("\(container)/\(ContainerLayout.metadataName)")
     let words = [work, store, container, fixture.temporary.appending("E.xcappdata")]
+    let containers = try Containers(fixture.store, fixture.registry)
+    func removed() throws -> [RemovedContainer] {
+      try fixture.registry.removedContainers().filter { !$0.isBeingDeleted }
+    }
+    var seen: Set<Set<String?>> = []
     try StoppedWork(words: words).forEachStop {
+      for old in try fixture.registry.removedContainers() { _ = try containers.delete(old) }
       try write("old")
     } check: { at in
       let found = texts()
       #expect(found == ["old\n"] || found == ["new\n"], "\(found) at \(at)")
+      seen.insert(found)
+      // Whichever of them is not in its place any more can be restored; what was to come can not.
+      try fixture.installer().clear()
+      try fixture.installer().completeNotes()
+      let kept = try removed().map { removed in
+        fixture.temporary.text(of: "store/state/removed/\(removed.container.uuid)/Data/Documents/6/file")
+      }
+      #expect(kept == (found == ["new\n"] ? ["old\n"] : []), "\(kept) at \(at)")
       #expect(fixture.text("\(container)/\(ContainerLayout.metadataName)") == before, "at \(at)")
       #expect(try fixture.damage() == [], "at \(at)")
       let names = try fixture.names("\(fixture.home)/Library/Containers")
       #expect(names.count <= 2 && names.contains("org.example.editor"), "\(names) at \(at)")
     }
+    #expect(seen.count == 2)
   }
 
   @Test(arguments: [("export-data", 12), ("export-backup", 12)])

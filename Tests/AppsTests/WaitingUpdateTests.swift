@@ -243,4 +243,58 @@ private struct Unexpected: Error {
     _ = try fixture.installer().place(update)
     try expectNothingWaits()
   }
+
+  /// The attack: an administrator requests an update that waits, and is none any more when the app ends.
+  ///
+  /// Another one stays a member.
+  @Test(.enabled(if: Program.isRoot), arguments: [true, false])
+  func groupThatTheRequesterHasLeftGivesNoRight(leaves: Bool) throws {
+    let group = try TemporaryGroup()
+    let gid = try #require(AccountGroup.named(group.name)).gid
+    let requester = try TemporaryAccount(groups: [group])
+    let caller = CallerIdentity(requester.account, [gid])
+    try fixture.bundle("Viewer.app") { $0.identifier = "org.example.viewer" }
+    try fixture.install("Viewer.app", for: .everyone)
+    let place = "\(fixture.tree)/Applications"
+    try #require(chown(place, 0, gid) == 0 && chmod(place, 0o775) == 0)
+    try fixture.bundle("Viewer.app") {
+      $0.identifier = "org.example.viewer"
+      $0.version = "2"
+    }
+    let source = try TemporaryDirectory.open(fixture.temporary.appending("Viewer.app"))
+    let outcome = try fixture.installer(observer: observer).updateWhenClosed(
+      source.fd, named: "Viewer.app", for: .everyone, by: caller)
+    guard case .waits(let update) = outcome else { throw Unexpected(what: "it did not wait") }
+    if leaves { try requester.leave(group) }
+    let failure = appFailure { _ = try fixture.installer().place(update) }
+    #expect(failure == (leaves ? .notAllowed(doing: "update apps in", path: "/Applications") : nil))
+    let identifier = try #require(AppIdentifier("org.example.viewer"))
+    #expect(try fixture.registry.app(identifier, for: nil)?.version == (leaves ? "1" : "2"))
+  }
+
+  /// What counts is what the request had and the account has still.
+  ///
+  /// Whoever is in a group that the request did not have may be in any, where that is denied something.
+  @Test(.enabled(if: Program.isRoot)) func rightsOfARequesterAreThoseOfToday() throws {
+    let groups = try (0..<3).map { _ in try TemporaryGroup() }
+    let gids = try groups.map { try #require(AccountGroup.named($0.name)).gid }
+    let requester = try TemporaryAccount(groups: [groups[0], groups[1]])
+    let noted = CallerIdentity(requester.account, [gids[0]]).requester
+    #expect(gids.map(CallerIdentity(noted).membership) == [.member, .unknown, .unknown])
+    try requester.leave(groups[0])
+    try requester.leave(groups[1])
+    #expect(gids.map(CallerIdentity(noted).membership) == [.notMember, .notMember, .notMember])
+    #expect(CallerIdentity(noted).membership(in: requester.account.gid) == .member)
+    try requester.join(groups[2])
+    #expect(gids.map(CallerIdentity(noted).membership) == [.unknown, .unknown, .unknown])
+    // A number without an account.
+    let nobodys = CallerIdentity(uid: 4_000_000_000, gid: gids[0], groups: [gids[1]])
+    #expect(gids.map(CallerIdentity(nobodys.requester).membership) == [.notMember, .notMember, .notMember])
+  }
+}
+
+extension CallerIdentity {
+  fileprivate init(_ account: Account, _ groups: [UInt32]) {
+    self.init(uid: account.uid, gid: account.gid, groups: groups)
+  }
 }

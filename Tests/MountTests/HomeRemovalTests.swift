@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import LinuxIO
+@testable internal import Store
 internal import TestSupport
 internal import Testing
 
@@ -55,6 +56,113 @@ struct HomeRemovalTests {
           == 0
       })
     #expect(access(shop.mounted.backing("Users/\(name)"), F_OK) == -1)
+  }
+
+  /// How a process of the user's keeps a home in use.
+  enum Use: CaseIterable { case directory, file }
+
+  /// The attack: a user writes into their home while it is removed, so that half of it is left.
+  ///
+  /// Two users, of whom one has a process in their home.
+  @Test(arguments: Use.allCases) func aHomeInUseStaysWhole(use: Use) throws {
+    let shop = try AppShop()
+    let (account, other) = (try TemporaryAccount(), try TemporaryAccount())
+    let name = account.account.name
+    for name in [name, other.account.name] { try shop.succeed("user", "add", name) }
+    let app = try shop.make("Notes", version: "1.0")
+    try shop.succeed("install", app, "--user", name)
+    // What was removed before can be restored still.
+    try shop.succeed("uninstall", "org.example.notes", "--user", name)
+    try shop.succeed("install", app, "--user", name)
+    let home = shop.mounted.path("Users/\(name)")
+    let user = try Client(uid: account.account.uid, gid: account.account.gid)
+    #expect(try user.errno("mkdir", home + "/Documents/deep", "448") == 0)
+    switch use {
+    case .directory: #expect(try user.errno("chdir", home + "/Documents/deep") == 0)
+    case .file: #expect(try user.run("create", home + "/Documents/deep/file").errno == 0)
+    }
+    func state() throws -> [String] {
+      [
+        try Program.run(["find", home, "-printf", "%p %m %u\n"]).output,
+        try shop.mounted.run("apps", "--store", shop.mounted.store).output,
+        try shop.mounted.run("removed", "list", "--store", shop.mounted.store).output,
+        try shop.mounted.run("acl", home).output,
+      ]
+    }
+    let before = try state()
+    let words = ["user", "remove", name, "--delete-home", "--store", shop.mounted.store]
+    let refused = try shop.mounted.run(words)
+    #expect(refused.status == 3 && refused.errors.contains("nothing was removed"), "\(refused)")
+    #expect(refused.errors.contains("(insula-client)") && refused.errors.contains("/deep"), "\(refused)")
+    #expect(try state() == before)
+    try shop.succeed("user", "remove", other.account.name, "--delete-home")
+    #expect(try user.errno("chdir", "/") == 0 && user.errno("close all") == 0)
+    let removed = try shop.mounted.run(words)
+    #expect(removed.status == 0, "\(removed)")
+    #expect(try shop.mounted.temporary.names(in: "store/tree/Users") == ["Shared"])
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// While a home is removed nobody but root gets into it, and its owner can't open it again.
+  ///
+  /// Two users: the home of the other one stays as it is.
+  @Test func aClosedHomeIsRootsAlone() throws {
+    let shop = try AppShop()
+    let accounts = [try TemporaryAccount(), try TemporaryAccount()]
+    for account in accounts { try shop.succeed("user", "add", account.account.name) }
+    let clients = try accounts.map { try Client(uid: $0.account.uid, gid: $0.account.gid) }
+    let paths = accounts.map { shop.mounted.path("Users/\($0.account.name)") }
+    func state() throws -> String {
+      let seen = try Program.run(["stat", "-c", "%a %u %g"] + paths).output
+      return try seen + paths.map { try shop.mounted.run("acl", $0).output }.joined()
+    }
+    let before = try state()
+    let root = try TemporaryDirectory.open(shop.mounted.point)
+    let homes = try Homes(tree: root.fd, path: shop.mounted.point, mode: .system, isMounted: true)
+    let closed = try #require(try homes.close(accounts[0].account.name))
+    #expect(try clients[0].errno("list", paths[0]) == EACCES)
+    #expect(try clients[0].errno("mkdir", paths[0] + "/Documents/new", "448") == EACCES)
+    #expect(try clients[0].errno("chmod", paths[0], "448") == EPERM)
+    #expect(try clients[1].errno("list", paths[1]) == 0)
+    #expect(try clients[1].errno("mkdir", paths[1] + "/Documents/new", "448") == 0)
+    try homes.reopen(closed)
+    #expect(try state() == before)
+    #expect(try clients[0].errno("mkdir", paths[0] + "/Documents/new", "448") == 0)
+    // Whoever has a directory open when the home is taken away makes nothing in it any more.
+    #expect(try clients[0].errno("chdir", paths[0] + "/Documents/new") == 0)
+    let again = try #require(try homes.close(accounts[0].account.name))
+    #expect(try clients[0].errno("mkdir", "still", "448") == 0)
+    let taken = try homes.take(accounts[0].account.name)
+    homes.disownTree(taken, again)
+    #expect(try clients[0].errno("mkdir", "not any more", "448") == EACCES)
+    try homes.destroy(taken, of: accounts[0].account.name)
+    #expect(try clients[1].errno("list", paths[1]) == 0)
+    #expect(
+      try shop.mounted.temporary.names(in: "store/tree/Users").sorted()
+        == [
+          "Shared", accounts[1].account.name,
+        ].sorted())
+  }
+
+  /// Whoever was stopped while they removed a home has left it closed: the next one removes it.
+  @Test func aHomeThatWasLeftClosedIsRemoved() throws {
+    let shop = try AppShop()
+    let account = try TemporaryAccount()
+    let name = account.account.name
+    try shop.succeed("user", "add", name)
+    let home = shop.mounted.path("Users/\(name)")
+    let user = try Client(uid: account.account.uid, gid: account.account.gid)
+    try #require(try user.errno("chdir", home + "/Documents") == 0)
+    try #require(chmod(home, 0) == 0)
+    try shop.succeed("flags", "schg", home, store: false)
+    #expect(try user.errno("chmod", home, "448") == EPERM && user.errno("list", home) == EACCES)
+    let words = ["user", "remove", name, "--delete-home", "--store", shop.mounted.store]
+    let refused = try shop.mounted.run(words)
+    #expect(refused.status == 3 && refused.errors.contains("nothing was removed"), "\(refused)")
+    #expect(try user.errno("chdir", "/") == 0)
+    let removed = try shop.mounted.run(words)
+    #expect(removed.status == 0, "\(removed)")
+    #expect(try shop.mounted.temporary.names(in: "store/tree/Users") == ["Shared"])
   }
 
   /// Names that differ in the spelling of a letter alone are those of two accounts, with a home each.

@@ -98,6 +98,44 @@ struct RemovedDataTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// An import takes the place of the data that are there: these are their user's for some days more.
+  @Test func replacedDataIsRemovedData() throws {
+    let directory = try shop.mounted.temporary.makeDirectory("packages", mode: 0o777)
+    try #require(chmod(directory, 0o777) == 0)
+    let package = directory + "/Notes.xcappdata"
+    let exported = try shop.run(as: anna, "export", Self.app, package)
+    try #require(exported.status == 0, "\(exported)")
+    let documents = shop.mounted.path(
+      "Users/\(anna.account.name)/Library/Containers/\(Self.app)/Data/Documents")
+    let client = try Client(uid: anna.account.uid, gid: anna.account.gid)
+    try #require(try client.errno("create", documents + "/later") == 0)
+    try #require(try client.errno("close all") == 0)
+    // Where there was nothing, nothing is kept.
+    try shop.succeed("install", try shop.make("Other", version: "1.0", in: "more"))
+    let first = try shop.run(as: anna, "import", package, "--to", "org.example.other")
+    #expect(try first.status == 0 && numbers() == [], "\(first)")
+    let refused = try shop.run(as: anna, "import", package)
+    #expect(try refused.status == 1 && numbers() == [], "\(refused)")
+    let replaced = try shop.run(as: anna, "import", package, "--replace")
+    #expect(replaced.status == 0, "\(replaced)")
+    #expect(access(documents + "/later", F_OK) == -1 && access(documents + "/letter", F_OK) == 0)
+    let hers = try numbers(anna)
+    try #require(hers.count == 1)
+    #expect(try numbers(ben) == [] && held.count == 1)
+    #expect(try shop.run(as: ben, "removed", "restore", "\(hers[0])").status == 1)
+    let early = try shop.run(as: anna, "removed", "restore", "\(hers[0])")
+    #expect(early.status == 1 && early.errors.contains("Containers/\(Self.app) by now"), "\(early)")
+    try shop.expectNothingToComplainAbout()
+    // What was imported goes with the app, and then the old data have their place again.
+    try shop.succeed("uninstall", Self.app)
+    #expect(try numbers(anna).count == 2 && numbers(ben).count == 1)
+    let restored = try shop.run(as: anna, "removed", "restore", "\(hers[0])")
+    #expect(restored.status == 0, "\(restored)")
+    #expect(access(documents + "/later", F_OK) == 0 && access(documents + "/letter", F_OK) == 0)
+    #expect(try client.errno("unlink", documents + "/later") == 0)
+    try shop.expectNothingToComplainAbout()
+  }
+
   @Test func removedDataCountsAsPurgeable() throws {
     func purgeable() throws -> Int {
       let result = try shop.run(as: anna, "storage", "--json")

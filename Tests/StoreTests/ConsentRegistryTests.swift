@@ -92,6 +92,49 @@ internal import Testing
     #expect(try registry.consents().isEmpty)
   }
 
+  /// A user decides about an app while the app is removed: the decision comes too late to be noted.
+  ///
+  /// Two users with a copy each, and both answers.
+  @Test(arguments: [false, true]) func decisionAboutARemovedAppIsRefused(isAllowed: Bool) throws {
+    let apps = try ([501, 502] as [UInt32]).map { user in
+      try InstalledApp.example(user: user, name: "Own \(user)")
+    }
+    for app in apps { try registry.add(app) }
+    let identifier = apps[0].identifier
+    let late = storeError {
+      _ = try registry.remove(identifier, of: 501, keepingData: false)
+      try registry.put(consent(to: apps[0], isAllowed: isAllowed))
+    }
+    #expect(late == .noApp(identifier: identifier.text))
+    let other = consent(to: apps[1], user: 502, isAllowed: isAllowed)
+    try registry.put(other)
+    // Another team's app has its name by now.
+    var stranger = apps[0]
+    stranger.team = "OTHER"
+    try registry.add(stranger)
+    let strangers = storeError { try registry.put(consent(to: apps[0], isAllowed: isAllowed)) }
+    #expect(strangers == .noApp(identifier: identifier.text))
+    #expect(try registry.consents() == [other])
+  }
+
+  /// The user's own copy is removed, and everyone's copy of the same team is there still.
+  @Test func decisionAboutARemovedCopyIsNotAboutEveryones() throws {
+    let everyones = try InstalledApp.example()
+    let copy = try InstalledApp.example(user: 501, name: "Own")
+    for app in [everyones, copy] { try registry.add(app) }
+    let ofEveryones = storeError { try registry.put(consent(to: everyones), about: everyones) }
+    #expect(ofEveryones == .noApp(identifier: everyones.identifier.text))
+    try registry.put(consent(to: copy), about: copy)
+    _ = try registry.remove(copy.identifier, of: 501, keepingData: false)
+    #expect(
+      storeError { try registry.put(consent(to: copy), about: copy) }
+        == .noApp(identifier: copy.identifier.text))
+    #expect(try registry.consents() == [])
+    try registry.put(consent(to: everyones), about: everyones)
+    try registry.put(consent(to: everyones, user: 502), about: everyones)
+    #expect(try registry.consents().map(\.user) == [501, 502])
+  }
+
   @Test func otherTeamsStartAnew() throws {
     var app = try InstalledApp.example()
     try registry.add(app)

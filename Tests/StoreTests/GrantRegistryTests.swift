@@ -112,6 +112,19 @@ internal import Testing
     _ = try registry.add(grant("Users/Shared/x", user: 502))
   }
 
+  /// Each change of an app asks for the numbers of all grants: what one user has in them does not matter.
+  @Test func numbersAreReadWithoutWhatTheyAreOf() throws {
+    let known = try [501, 502].map { try registry.add(grant("Users/Shared/x", user: $0)) }
+    #expect(try registry.grantNumbers() == Set(known.map(\.id)))
+    #expect(try registry.grants(among: [known[1].id, 99]) == [known[1]])
+    let damaged = try Program.run(
+      ["sqlite3", made.path + "/state/insula.db", "UPDATE grants SET user = -5 WHERE id = \(known[0].id)"])
+    try #require(damaged.status == 0, "\(damaged.errors)")
+    #expect(try registry.grantNumbers() == Set(known.map(\.id)))
+    #expect(try registry.grants(among: [known[1].id]) == [known[1]])
+    #expect(throws: StoreError.self) { try registry.grants() }
+  }
+
   /// However many users have as much as they may, their daemon starts.
   @Test func allThatWereAddedCanBeRead() throws {
     for user in 501...506 as ClosedRange<UInt32> {

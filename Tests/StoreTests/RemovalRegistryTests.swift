@@ -247,7 +247,9 @@ internal import Testing
   @Test func anotherRootForATeamChangesThatTeamAlone() throws {
     let stranger = Team("OTHER", root: [1])
     let app = try install()
-    let other = try InstalledApp.example("com.example.other", name: "Other")
+    var other = try InstalledApp.example("com.example.other", name: "Other")
+    (other.team, other.root) = (stranger.text, stranger.root)
+    try registry.add(other)
     for user in Self.users {
       for (identifier, team) in [(app.identifier, Self.ours), (other.identifier, stranger)] {
         try registry.put(

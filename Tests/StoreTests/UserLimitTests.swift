@@ -89,6 +89,7 @@ internal import Testing
 
   @Test func decisionsOfOneUserAreLimited() throws {
     let app = try InstalledApp.example()
+    try registry.add(app)
     func decide(_ service: PrivacyService, _ user: UInt32 = 501, isAllowed: Bool = true) throws {
       try registry.put(
         ConsentRecord(

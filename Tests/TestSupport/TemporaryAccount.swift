@@ -49,6 +49,12 @@ package final class TemporaryAccount: Sendable {
     guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
   }
 
+  /// Takes it out of a group, which its running processes are not told.
+  package func leave(_ group: TemporaryGroup) throws {
+    let result = try administer(["gpasswd", "--delete", account.name, group.name])
+    guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+  }
+
   /// The first of the IDs that useradd(8) has given it for its user namespaces.
   ///
   /// Nil where the machine does not do that.

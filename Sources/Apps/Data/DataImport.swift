@@ -10,7 +10,8 @@ internal import Store
 extension AppContainer {
   /// Replaces the app's data by those of a package.
   ///
-  /// A whole new container is made beside, and `exchange` has it change places with the old one in one step.
+  /// A whole new container is made beside, and `exchange` puts it in the place of the old one in one step,
+  /// which can be restored then.
   /// It describes itself as the old one did: whose the package was makes no difference.
   package func importData(
     from package: DataPackage, replacing: Bool, emptiness: DataCopy.Emptiness = .refused,
@@ -58,12 +59,9 @@ extension AppContainer {
       try exchange(
         NewData(copy: temporary, home: home, identifier: identifier, kind: kind == .data ? nil : kind))
     } catch {
-      // Whoever fails may have exchanged them before, and then this is the name of the user's own data.
       if let built, (try? ObjectIdentity(of: temporary, in: containers.fd)) == built { discard(temporary) }
       throw error
     }
-    // What has this name now is the old one. Should it stay, the next import takes it away.
-    discard(temporary)
   }
 
   /// Makes a container of new data and of what the old one has of its own.

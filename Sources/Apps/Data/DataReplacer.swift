@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import CLinux
 internal import Glibc
 internal import LinuxIO
 package import Policy
@@ -35,7 +34,9 @@ package struct DataReplacer {
     self.observer = observer
   }
 
-  /// Exchanges a container with the new one beside it, which has the old one's name there afterwards.
+  /// Puts the new container that lies beside an old one in its place.
+  ///
+  /// The old one is a removed container then, unless it had no data.
   ///
   /// The copy lies where its user may rename things, so its name can lead to something else at any moment. It
   /// is held by a descriptor, and what changes places is that object or nothing.
@@ -43,15 +44,17 @@ package struct DataReplacer {
     let container = try NotedContainer(
       new.identifier, new.kind ?? .data, home: new.home, store, registry, doing: "replace", by: caller)
     let copy = try openCopy(new.copy, container)
-    let identity: ObjectIdentity
+    let hadData = hasData(container)
     do throws(StoreError) {
       // What describes it and what it consists of is ours to say, whatever was put there.
       let app = new.kind == nil ? try registry.app(new.identifier, for: container.record.user) : nil
-      identity = try containers.complete(container.record, copy.fd, in: container.parent.fd, app)
+      let identity = try containers.complete(container.record, copy.fd, in: container.parent.fd, app)
       // Before anything changes: the disk may have no room for it.
       let noted = try containers.note(identity, of: container.record)
       do throws(StoreError) {
-        try exchange(new, copy.fd, identity, container)
+        let removed = try exchange(new, copy.fd, identity, container)
+        // What fails here is deleted when its time is over.
+        if !hadData, let removed { _ = try? containers.delete(removed) }
       } catch {
         let name = container.path.splitAtName.name
         _ = try? containers.noteIdentity(of: noted, named: name, in: container.parent.fd)
@@ -62,36 +65,28 @@ package struct DataReplacer {
     }
   }
 
+  /// Whether there is anything to keep in the old one.
+  private func hasData(_ container: borrowing NotedContainer) -> Bool {
+    let access = SecurityAccess.store(Metadata(isSystem: store.description.mode == .system))
+    let old = try? AppContainer(
+      container.path, in: store.tree, at: "\(store.path)/tree", access: access)
+    guard let old, let hasData = try? old.hasData else { return true }
+    return hasData
+  }
+
   private func exchange(
     _ new: NewData, _ copy: FD, _ identity: ObjectIdentity, _ container: borrowing NotedContainer
-  ) throws(StoreError) {
-    let name = container.path.splitAtName.name
-    let parent = container.parent.fd
+  ) throws(StoreError) -> RemovedContainer? {
+    let (above, name) = (container.above, container.path.splitAtName.name)
     let kind = container.record.kind
     #if DEBUG
       Halt.at(.copyChecked)
     #endif
-    do throws(Errno) {
-      try observer.changing(.exchanged(name: name, with: new.copy, in: container.above)) { () throws(Errno) in
-        guard try ObjectIdentity(of: new.copy, in: parent) == identity else { throw .ESTALE }
-        #if DEBUG
-          Halt.at(.copyCompared)
-        #endif
-        let flags = UInt32(CLX_RENAME_EXCHANGE)
-        try parent.rename(new.copy, to: parent, name, flags: flags)
-        do throws(Errno) {
-          // From here on its place keeps it as it is; until here others could reach what is in it, and in a
-          // tree that is not mounted its name as well.
-          guard try ObjectIdentity(of: name, in: parent) == identity else { throw .ESTALE }
-          try Self.checkContents(of: copy, kind)
-        } catch {
-          try parent.rename(new.copy, to: parent, name, flags: flags)
-          throw error
-        }
-      }
-      try parent.synchronize(dataOnly: false)
-    } catch {
-      throw StoreError(error, doing: "replace", path: "\(store.path)/tree/\(container.path)")
+    return try containers.replace(
+      container.record, by: new.copy, identity, in: container.parent.fd,
+      checking: { () throws(Errno) in try Self.checkContents(of: copy, kind) }
+    ) { (change) throws(Errno) in
+      try observer.changing(.exchanged(name: name, with: new.copy, in: above), change)
     }
   }
 

@@ -99,8 +99,10 @@ package struct Purger {
     do throws(StoreError) {
       noted = try registry.containers(kind: .data, user: user, isMarkedForRemoval: false)
       // One that was never used has nothing yet.
+      // What others have installed for themselves is as unknown to a user as what nobody has.
       let known =
-        noted.map(\.identifier) + (request.apps.isEmpty ? [] : try registry.apps().map(\.identifier))
+        noted.map(\.identifier)
+        + (request.apps.isEmpty ? [] : try registry.apps(for: user).map(\.identifier))
       for identifier in request.apps where !known.contains(where: { $0.isSame(as: identifier) }) {
         throw StoreError.noApp(identifier: identifier.text)
       }

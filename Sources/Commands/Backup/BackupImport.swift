@@ -17,7 +17,9 @@ struct BackupImportCommand: Command {
         isRepeated: true),
     ],
     options: [
-      .init(name: "replace", help: "delete the apps' present data, if there is any"),
+      .init(
+        name: "replace",
+        help: "replace the apps' present data, if there is any; it can be restored for some days"),
       AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [

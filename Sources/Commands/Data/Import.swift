@@ -12,7 +12,9 @@ struct ImportCommand: Command {
     name: "import", summary: "Replaces an app's data by the data of a package.",
     arguments: [.init(name: "FILE.xcappdata", help: "the package", isRequired: true, kind: .directory)],
     options: [
-      .init(name: "replace", help: "delete the app's present data, if there is any"),
+      .init(
+        name: "replace",
+        help: "replace the app's present data, if there is any; it can be restored for some days"),
       .init(
         name: "to", value: "ID", help: "import the data into this app (default: the app that it came from)",
         kind: .app),
@@ -21,7 +23,8 @@ struct ImportCommand: Command {
     details: [
       """
       The app must be installed, and should not be running. The container keeps its UUID. Either all of the
-      data is replaced, in one step, or nothing is.
+      data is replaced, in one step, or nothing is. 'insula removed list' shows the data that was replaced,
+      which is deleted after some days.
       """
     ],
     examples: ["insula import ~/Editor.xcappdata --replace"])

@@ -43,16 +43,52 @@ struct UserRemoveCommand: Command {
     let (home, path) = try HomesAccess.open(store, writing: false, context) { homes in
       (try homes.list().first { $0.name.hasSameBytes(as: name) }, "\(homes.path)/\(name)")
     }
-    try refuseMounts(in: path)
-    if let home { try deleteRemoved(of: home.uid, context) }
-    if try !removeElsewhere(context) {
-      try removeApps(context)
+    try refuseUse(of: home, at: path, context)
+    if try isElsewhere(context) {
       if let home { try deleteRemoved(of: home.uid, context) }
-      try HomesAccess.open(store, writing: true, context) { try $0.remove(name) }
+      try removeElsewhere(context)
+    } else {
+      try remove(home, at: path, context)
     }
     if let home { try forget(home.uid, context) }
     context.console.say("Removed the home of \(name).")
     return .ok
+  }
+
+  /// Removes a home that lies in the store; nobody but root gets into it meanwhile.
+  private func remove(_ home: Homes.Home?, at path: String, _ context: Context) throws {
+    let closed = try HomesAccess.open(store, writing: true, context) { try $0.close(name) }
+    do {
+      // Somebody may have come before it was closed.
+      try refuseUse(of: home, at: path, context)
+      try removeApps(context)
+      if let home { try deleteRemoved(of: home.uid, context) }
+    } catch {
+      if let closed { try HomesAccess.open(store, writing: true, context) { try $0.reopen(closed) } }
+      throw error
+    }
+    try HomesAccess.open(store, writing: true, context) { try $0.remove(name, closed: closed) }
+  }
+
+  /// Nothing is removed while somebody uses the home: they would write into what is just being emptied, and
+  /// removal would end in the middle.
+  private func refuseUse(of home: Homes.Home?, at path: String, _ context: Context) throws {
+    try refuseMounts(in: path)
+    if let home {
+      let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+      let running = try access.running(for: home.uid).filter { $0.user == home.uid }
+      if !running.isEmpty {
+        throw CommandFailure(
+          .busy, "nothing was removed: apps of \(name) are running; end them first ('insula kill')",
+          lines: running.prefix(20).map { "  \($0.identifier.sanitized), pid \($0.pid)" })
+      }
+    }
+    let users = MountUser.all(in: realPath(path) ?? path)
+    guard users.isEmpty else {
+      throw CommandFailure(
+        .busy, "nothing was removed: the home of \(name) is in use; end these processes first",
+        lines: users.prefix(20).map { "  \("\($0)".sanitized)" })
+    }
   }
 
   /// Nothing is removed of a home in which something is mounted: what is in there is somebody else's, and
@@ -73,16 +109,24 @@ struct UserRemoveCommand: Command {
       })
   }
 
-  /// Whether it was on a volume, with which it and its apps go.
-  private func removeElsewhere(_ context: Context) throws -> Bool {
-    guard var daemon = try? RunningDaemon(store, context),
-      let home = try daemon.volumes(.list).first(where: { $0.treePath.hasSameBytes(as: "Users/\(name)") })
-    else { return false }
+  /// Whether it lies on a volume that is there.
+  private func isElsewhere(_ context: Context) throws -> Bool {
+    guard var daemon = try? RunningDaemon(store, context) else { return false }
+    return try volume(of: &daemon) != nil
+  }
+
+  /// Removes it with its apps, and with its volume.
+  private func removeElsewhere(_ context: Context) throws {
+    var daemon = try RunningDaemon(store, context)
+    guard let home = try volume(of: &daemon) else { return }
     _ = try daemon.volumes(.eject(name: home.treePath, force: false, deletesHome: true))
     if let network = try? JoinedNetwork(of: store, context), home.path == network.homes {
       network.noteHome(name, isThere: false, daemon)
     }
-    return true
+  }
+
+  private func volume(of daemon: inout RunningDaemon) throws -> VolumeDescription? {
+    try daemon.volumes(.list).first(where: { $0.treePath.hasSameBytes(as: "Users/\(name)") })
   }
 
   /// Without its home, nothing could be restored.

@@ -134,8 +134,10 @@ final class ConsentAnswers: Sendable {
     }
     var failure: StoreError?
     do throws(StoreError) {
-      try note(record, key, app.identifier)
+      try note(record, key, app)
     } catch {
+      // A refusal of an app that is gone refuses nothing.
+      if case .noApp = error { throw error }
       guard decision != .allow else { throw error }
       failure = error
     }
@@ -152,12 +154,12 @@ final class ConsentAnswers: Sendable {
     return failure
   }
 
-  private func note(_ record: ConsentRecord?, _ key: Key, _ app: AppIdentifier) throws(StoreError) {
-    guard let registry = try registry(true) else { throw .noApp(identifier: app.text) }
+  private func note(_ record: ConsentRecord?, _ key: Key, _ app: InstalledApp) throws(StoreError) {
+    guard let registry = try registry(true) else { throw .noApp(identifier: app.identifier.text) }
     if let record {
-      try registry.put(record)
+      try registry.put(record, about: app)
     } else {
-      try registry.removeConsent(app, of: key.user, key.service)
+      try registry.removeConsent(app.identifier, of: key.user, key.service)
     }
   }
 
@@ -174,7 +176,10 @@ final class ConsentAnswers: Sendable {
       do throws(StoreError) {
         // What was decided about an app that has gone has gone with it.
         let app = try registry(false)?.app(identifier, for: key.user)
-        if app?.signer == owed.team { try note(owed.record, key, identifier) }
+        if let app, app.signer == owed.team { try note(owed.record, key, app) }
+        state.withLock { $0.owed[key] = nil }
+      } catch .noApp {
+        // It has gone just now.
         state.withLock { $0.owed[key] = nil }
       } catch {
         DaemonLog.write("can't record yet what \(identifier) may not use any more: \(error)")

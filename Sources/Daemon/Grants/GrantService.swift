@@ -217,10 +217,10 @@ package final class GrantService: Sendable {
 
   /// What was taken back and is still in the registry.
   private func unrecordedRevocations() throws(GrantFailure) -> [GrantRecord] {
-    let gone = writer.owed.subtracting(volume.granted.map(\.id))
+    let gone = writer.owed.subtracting(volume.grantedNumbers)
     guard !gone.isEmpty else { return [] }
     do throws(StoreError) {
-      return try registry(false)?.grants().filter { gone.contains($0.id) } ?? []
+      return try registry(false)?.grants(among: gone) ?? []
     } catch {
       throw .store(error)
     }
@@ -349,13 +349,15 @@ extension GrantService {
   }
 
   /// Apps have come or gone, and with them what they were granted.
+  ///
+  /// It asks for numbers alone: it follows each change of an app, whoever makes it, and the grants are those
+  /// of all users. A grant of one user that can't be read keeps no other one.
   package func reconcile() {
     defer { changed() }
     try? writer.writeOwed()
     // What is granted meanwhile is in the registry first, and here later.
-    let granted = volume.granted.map(\.id)
-    guard let registry = try? registry(false), let rows = try? registry.grants() else { return }
-    let known = Set(rows.map(\.id))
+    let granted = volume.grantedNumbers
+    guard let registry = try? registry(false), let known = try? registry.grantNumbers() else { return }
     let gone = granted.filter { !known.contains($0) }
     if !gone.isEmpty { volume.revokeGrants(gone) }
   }

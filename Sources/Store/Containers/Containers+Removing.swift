@@ -24,20 +24,27 @@ extension Containers {
       }.flatMap(\.left)
     }
 
+    package init() {}
+
+    package mutating func add(_ other: Removal) {
+      records += other.records
+      remainders += other.remainders
+    }
+
     mutating func note(_ left: [LeftBehind], of record: ContainerRecord) {
       if !left.isEmpty { remainders.append((record, left)) }
     }
   }
 
-  /// Removes the containers of apps that are gone, to where they can be restored from; what was stopped on
-  /// the way there is ended.
+  /// Removes the containers of apps that are gone, of one user or of all, to where they can be restored
+  /// from; what was stopped on the way there is ended.
   ///
   /// One that can't be removed stays as it is, keeps none of the others, and is tried again the next time.
   @discardableResult
-  package func removeMarked() throws(StoreError) -> Removal {
+  package func removeMarked(of user: UInt32? = nil) throws(StoreError) -> Removal {
     try clearWorkshop()
     var removal = Removal()
-    for record in try registry.containers(isMarkedForRemoval: true) {
+    for record in try registry.containers(user: user, isMarkedForRemoval: true) {
       do throws(Errno) {
         // What is in a home that is away stays until it is there again.
         let own: Containers?

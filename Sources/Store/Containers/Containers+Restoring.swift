@@ -124,7 +124,9 @@ extension Containers {
   /// stopped just then.
   package func forgetRestored() throws(StoreError) {
     for removed in try registry.removedContainers() {
-      guard let own = try forHome(of: removed.container.path) else { continue }
+      guard let own = try forHome(of: removed.container.path), !Self.isBeingReplaced(removed) else {
+        continue
+      }
       try Self.restoring.withLock { (_) throws(StoreError) in
         if try own.heldDirectory(of: removed.container) == nil { try registry.forget(removed) }
       }
@@ -197,7 +199,7 @@ extension Containers {
 
   // MARK: Where it is
 
-  private func openRemoved() throws(Errno) -> OwnedFD {
+  func openRemoved() throws(Errno) -> OwnedFD {
     let found: OwnedFD?
     do throws(StoreError) {
       if let elsewhere { found = try elsewhere.openRemoved() } else { found = try store.openRemoved() }
@@ -210,7 +212,7 @@ extension Containers {
 
   /// The directory that a removed container is in: on its home's filesystem, or on the store's, if the home
   /// was there then.
-  private func heldDirectory(of record: ContainerRecord) throws(StoreError) -> OwnedFD? {
+  func heldDirectory(of record: ContainerRecord) throws(StoreError) -> OwnedFD? {
     if let own = try elsewhere?.openRemoved(), own.fd.has(record.uuid) { return own }
     let stores = try store.openRemoved()
     if stores.fd.has(record.uuid) { return stores }

@@ -258,9 +258,13 @@ package final class Containers: Sendable {
   }
 
   /// Removes what a process left behind that was stopped.
-  func clearWorkshop() throws(StoreError) {
+  package func clearWorkshop() throws(StoreError) {
     try explaining("clear", path) { () throws(Errno) in
-      try workshop.clear { (directory, name) throws(Errno) in try access.removeTree(name, in: directory) }
+      try workshop.clear { (directory, name) throws(Errno) in
+        do throws(Errno) { try access.removeTree(name, in: directory) } catch .ENOENT {
+          // Another thread was faster, which works for another user.
+        }
+      }
     }
   }
 

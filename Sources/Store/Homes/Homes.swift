@@ -24,7 +24,7 @@ package final class Homes: Sendable {
 
   let users: OwnedFD
   /// Where what is being made or removed has its name.
-  private let workshop: OwnedFD
+  let workshop: OwnedFD
   /// Where the tree is, for messages.
   package let path: String
   private let mode: StoreDescription.Mode
@@ -168,13 +168,25 @@ package final class Homes: Sendable {
     guard isItsName else { throw .noHome(path: "\(path)/\(name)") }
   }
 
+  /// Whether others than the caller, who is root then, get to the homes: through a mount, of many users.
+  var isForSeveralUsers: Bool {
+    guard case .mount = access else { return false }
+    return mode == .system && ProcessID.user == 0
+  }
+
   /// Removes a home and all that is in it.
   package func remove(_ name: String) throws(StoreError) {
     try destroy(try take(name), of: name)
   }
 
+  /// The same for one that was closed for that.
+  package func remove(_ name: String, closed: ClosedHome?) throws(StoreError) {
+    try destroy(try take(name), of: name, closed)
+  }
+
   /// Removes what was taken.
-  func destroy(_ taken: String, of name: String) throws(StoreError) {
+  func destroy(_ taken: String, of name: String, _ closed: ClosedHome? = nil) throws(StoreError) {
+    disownTree(taken, closed)
     do throws(Errno) {
       try taken.withName { (taken) throws(Errno) in try access.removeTree(taken, in: workshop.fd) }
     } catch {
@@ -197,6 +209,8 @@ package final class Homes: Sendable {
           // Through a mount its ACL forbids that to its owner, and flags to everyone.
           let home = try users.fd.child(name)
           access.clear(home.fd)
+          // Its new name begins with a dot and is no secret.
+          disown(home.fd, 0o700)
           try users.fd.rename(name, to: workshop.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
         }
       }

@@ -76,9 +76,26 @@ extension Registry {
     }
   }
 
+  /// Throws unless the app of the decision is installed for its user; with `app`, exactly that copy.
+  ///
+  /// The app may have been removed since its user decided. The next app of that name must not find the
+  /// decision.
+  private static func requireApp(
+    of consent: ConsentRecord, _ app: InstalledApp?, in database: borrowing Database
+  ) throws(StoreError) {
+    var current = try find(consent.identifier, of: consent.user, in: database)
+    if current == nil { current = try find(consent.identifier, of: nil, in: database) }
+    guard let current, current.signer == consent.team, app == nil || app?.user == current.user else {
+      throw .noApp(identifier: consent.identifier.text)
+    }
+  }
+
   /// Notes a decision in place of an earlier one.
-  package func put(_ consent: ConsentRecord) throws(StoreError) {
+  ///
+  /// Throws if the app is not installed any more; `app` is the copy of which the decision was made.
+  package func put(_ consent: ConsentRecord, about app: InstalledApp? = nil) throws(StoreError) {
     try change { (database) throws(StoreError) in
+      try Self.requireApp(of: consent, app, in: database)
       try Self.requireRoom(for: consent, in: database)
       try database.run(
         """

@@ -12,8 +12,22 @@ extension Registry {
   /// All apps of one user together; what others have granted does not count.
   package static let mostGrantsOfUser = 20_000
 
-  /// All grants, in the order in which they were given.
-  package func grants() throws(StoreError) -> [GrantRecord] {
+  /// The numbers of all grants.
+  ///
+  /// Whoever needs nothing else does not pay for the paths, which one user can make long and many.
+  package func grantNumbers() throws(StoreError) -> Set<Int64> {
+    try use { (database) throws(StoreError) in
+      var numbers: Set<Int64> = []
+      // An index has them, so the rows themselves are not read.
+      try database.each("SELECT id FROM grants") { (row) throws(StoreError) in
+        numbers.insert(try row.integer(0))
+      }
+      return numbers
+    }
+  }
+
+  /// All grants, or those of some numbers, in the order in which they were given.
+  package func grants(among numbers: Set<Int64>? = nil) throws(StoreError) -> [GrantRecord] {
     try use { (database) throws(StoreError) in
       var grants: [GrantRecord] = []
       // Many paths have the same names, which are kept once.
@@ -27,6 +41,7 @@ extension Registry {
         FROM grants ORDER BY id
         """
       ) { (row) throws(StoreError) in
+        if let numbers, try !numbers.contains(row.integer(0)) { return }
         var grant = try GrantRecord(row, path)
         // One that no daemon could use keeps nobody from the others.
         guard GrantPath.isPath(grant.path) else { return }

@@ -4,7 +4,7 @@
 /// A version of an app that has been verified and copied, and takes the place of the installed one when that
 /// runs no more.
 package struct WaitingUpdate: Codable, Equatable, Sendable {
-  /// Who has asked for it: it is put in place with what they may do.
+  /// The user who requested it, with whose rights of that time it is put in place.
   package struct Requester: Codable, Equatable, Sendable {
     package let uid: UInt32
     package let gid: UInt32

@@ -140,6 +140,9 @@ final class Grants: Sendable {
 
   func record(_ id: Int64) -> GrantRecord? { state.withLock { state in state.record(id) } }
 
+  /// The numbers of all; the records of many users are large.
+  var numbers: [Int64] { state.withLock { Array($0.entries.keys) } }
+
   var all: [GrantRecord] {
     state.withLock { state in state.entries.keys.inOrder(by: <).compactMap { state.record($0) } }
   }

@@ -19,6 +19,9 @@ extension Volume {
   /// All that is granted.
   package var granted: [GrantRecord] { grants.all }
 
+  /// The numbers of all that is granted.
+  package var grantedNumbers: [Int64] { grants.numbers }
+
   /// Those of these numbers.
   package func granted(_ numbers: some Sequence<Int64>) -> [GrantRecord] {
     numbers.compactMap { grants.record($0) }

@@ -104,6 +104,7 @@ struct ConsentServiceTests {
       identifier: try #require(AppIdentifier("org.example.PLAYER")), user: Self.user, name: app.name,
       executable: app.executable, version: app.version, shortVersion: app.shortVersion, team: app.team,
       path: "Users/anna/Applications/Player.app", seal: [], installed: 0)
+    try #require(try consents.registry(true)).add(copy)
     try consents.decide(.deny, copy, for: Self.user, .contacts, by: nil)
     #expect(view.scope.hasPrivatePlaces)
     let other = try #require(AppIdentifier("org.example.players"))
@@ -139,10 +140,60 @@ struct ConsentServiceTests {
     let one = ConsentRequest.all { consents.page(of: 10_007, after: $0) }
     #expect(one.map(\.service) == [.contacts] && one.map(\.user) == [10_007])
     // Those of another team's app take nobody's place.
-    var app = launch.app
-    app.team = "TEAM2"
-    for user in others.prefix(200) { _ = try consents.answers.put(.deny, app, user, .reminders) }
+    let sql = """
+      INSERT INTO consents (identifier, user, service, team, allowed, changed)
+      SELECT identifier, user, 'reminders', 'TEAM2', 0, 0 FROM consents WHERE user < 10200
+      """
+    let filled = try Program.run(["sqlite3", temporary.appending("store/state/insula.db"), sql])
+    try #require(filled.status == 0, "\(filled.errors)")
+    consents.reconcile()
+    #expect(consents.answers.all(of: nil).count == others.count + 200)
     #expect(ConsentRequest.all { consents.page(of: nil, after: $0) }.count == others.count)
+  }
+
+  /// The attack: a user allows an app something while they remove it, and installs it again.
+  ///
+  /// The decision has looked for the app before, and is noted after that.
+  @Test(arguments: [ConsentDecision.allow, .deny])
+  func decisionThatComesTooLateCountsForNothing(decision: ConsentDecision) throws {
+    let registry = try #require(try consents.registry(true))
+    let app = launch.app
+    _ = try registry.remove(app.identifier, of: nil, keepingData: false)
+    #expect(throws: ControlFailure(StoreError.noApp(identifier: app.identifier.text))) {
+      try consents.decide(decision, app, for: Self.user, .photos, by: nil)
+    }
+    try registry.add(app)
+    #expect(consents.answers.state(app, Self.user, .photos) == .notDetermined)
+    // What could not be recorded would be recorded here.
+    consents.reconcile()
+    #expect(consents.answers.state(app, Self.user, .photos) == .notDetermined)
+    #expect(try registry.consents() == [])
+  }
+
+  /// Apps go, and with them what they were granted, whatever other users' grants are like.
+  @Test func grantsGoWithTheirAppBesideOnesThatCanNotBeRead() throws {
+    let registry = try #require(try consents.registry(true))
+    let tree = temporary.appending("store/tree")
+    for name in ["Shared/a", "Shared/b"] { try #require(mkdir("\(tree)/Users/\(name)", 0o755) == 0) }
+    for (user, name) in [(Self.user, "a"), (Self.user + 1, "b")] {
+      let shared = try TemporaryDirectory.open("\(tree)/Users/Shared")
+      let identity = try ObjectIdentity(of: name, in: shared.fd)
+      let record = GrantRecord(
+        identifier: launch.app.identifier, user: user, team: launch.app.signer,
+        path: GrantPath.names(Array("Users/Shared/\(name)".utf8)), isWritable: true, isDirectory: true,
+        identity: identity, granted: 1)
+      try volume.grant(registry.add(record))
+    }
+    #expect(volume.grantedNumbers.count == 2)
+    let damaged = try Program.run(
+      [
+        "sqlite3", temporary.appending("store/state/insula.db"),
+        "UPDATE grants SET user = -5 WHERE user <> \(Self.user)",
+      ])
+    try #require(damaged.status == 0, "\(damaged.errors)")
+    try registry.removeGrants(volume.granted.filter { $0.user == Self.user }.map(\.id))
+    grants.reconcile()
+    #expect(volume.granted.map(\.user) == [Self.user + 1])
   }
 
   /// An answer to a question about one team's app says nothing about another team's in its place.

@@ -56,6 +56,11 @@ internal import Testing
     #expect(FD.text(of: groups + "/group.com.example/file", limit: 10) == "old\n")
     #expect(try order(fixture, ".import-1-x") == .done)
     #expect(FD.text(of: groups + "/group.com.example/file", limit: 10) == "new\n")
-    #expect(FD.text(of: groups + "/.import-1-x/file", limit: 10) == "old\n")
+    #expect(access(groups + "/.import-1-x", F_OK) == -1 && Errno.last == .ENOENT)
+    let held = fixture.mounted.temporary.appending("store/state/removed")
+    let kept = try fixture.rootShell("cat */file", in: held)
+    #expect(kept == "old\n")
+    let listed = try fixture.nobody("removed", "list")
+    #expect(listed.output.contains("group.com.example"), "\(listed)")
   }
 }

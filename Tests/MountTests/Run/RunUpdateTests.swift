@@ -74,6 +74,32 @@ struct RunUpdateTests {
     #expect(try fixture.mounted.run("check", fixture.mounted.store).status == 0)
   }
 
+  /// The attack: a user starts an app again and again, so that it never ends.
+  @Test func updateTakesPlaceThoughTheAppIsStartedAgainAndAgain() throws {
+    let fixture = try RunFixture()
+    let bundle = try make("7.5", fixture)
+    // They go on while there is such a file.
+    let sign = try fixture.mounted.temporary.write("", to: "sign")
+    defer { unlink(sign) }
+    let begun = try fixture.shell(
+      """
+      export SIGN="\(sign)"
+      for one in 1 2 3 4 5 6 7 8 9 10; do
+        timeout 200 sh -c 'while [ -e "$SIGN" ]; do "$INSULA" run --store "$POINT" "$APP" -- sleep 2; done' &
+      done > /dev/null 2>&1
+      """)
+    try #require(begun.status == 0, "\(begun.errors)")
+    let running = { try fixture.mounted.run("ps", "--store", fixture.mounted.store).output }
+    #expect(try eventually { try running().components(separatedBy: RunFixture.identifier).count > 3 })
+    try fixture.succeed("update", bundle, "--when-closed", "--store", fixture.mounted.store)
+    #expect(try version(fixture).contains("(7.5 waits)"))
+    try fixture.succeed("kill", RunFixture.identifier, "--store", fixture.mounted.store)
+    let after = try version(fixture)
+    #expect(after.contains("7.5") && !after.contains("waits"), "\(after)")
+    // Whoever starts it after that has the new one.
+    #expect(try eventually { try running().contains(RunFixture.identifier) })
+  }
+
   @Test(arguments: [false, true]) func itOutlivesTheDaemonAndItsWorker(rootless: Bool) throws {
     let fixture = try RunFixture(rootless: rootless)
     let bundle = try make("7.5", fixture)

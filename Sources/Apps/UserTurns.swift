@@ -4,10 +4,12 @@
 internal import LinuxIO
 
 /// One at a time of each user: what waits for a filesystem of a user's then holds up that user alone.
-final class UserTurns: Sendable {
+package final class UserTurns: Sendable {
   private let busy = Condition<Set<UInt32>>([])
 
-  func with<Result, Failure: Error>(
+  package init() {}
+
+  package func with<Result, Failure: Error>(
     _ user: UInt32, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     busy.wait(until: { !$0.contains(user) }) { _ = $0.insert(user) }
