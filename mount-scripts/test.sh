@@ -17,7 +17,7 @@ need_packages pkg-config=pkg-config libfuse3-dev=@fuse3 libssl-dev=@libcrypto li
   shared-mime-info=/usr/share/mime/globs2 samba-common-bin=testparm openssh-server=/usr/sbin/sshd openssh-client=ssh sshfs=sshfs rclone=rclone gocryptfs=gocryptfs ntfs-3g=ntfs-3g exfat-fuse=mount.exfat-fuse exfatprogs=mkfs.exfat fuse2fs=fuse2fs xfsprogs=mkfs.xfs btrfs-progs=mkfs.btrfs xdg-utils=xdg-open libfile-mimeinfo-perl=mimetype desktop-file-utils=update-desktop-database
 
 # A run that hangs says where, and ends. The pipe's other end closes with this script, and then there is nothing to say.
-limit=${INSULA_TEST_LIMIT:-3600}
+limit=${INSULA_TEST_LIMIT:-4500}
 exec 9> >(read -r -t "$limit" || [ $? -le 128 ] || exec mount-scripts/hanging.sh "$$" "$limit")
 
 # The tests start some ten thousand programs: what all of them run through is optimized (see Package.swift).

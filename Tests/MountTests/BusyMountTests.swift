@@ -87,7 +87,9 @@ struct BusyMountTests {
     for _ in 0..<2 { pids.append(try start(use, in: mounted)) }
     for count in [2, 1] {
       let refused = try mounted.run("unmount", mounted.point)
+      // What other tests start at this moment has copies of all mounts for a while.
       let lines = refused.errors.split(separator: "\n").map(String.init)
+        .filter { !$0.hasSuffix("in another mount namespace") }
       #expect(refused.ending == .busy && lines.count == count + 2, "\(refused)")
       #expect(lines.first == "insula: \(mounted.point) is busy and stays mounted:")
       for pid in pids { #expect(lines.contains("  " + use.words(pid, place)), "\(refused)") }

@@ -29,9 +29,10 @@ internal import Testing
       let look = try lookAtAMillion(names: names)
       seen.append(look)
       print("\(look.each) bytes for each node \(names ? "with its name" : "found by its handle")")
-      // Far less would mean that nothing was measured. The C library may keep some of what names were in
-      // afterwards; the slots are mappings of their own.
-      let least = Double(MemoryLayout<Node>.size)
+      // Far less would mean that nothing was measured; a little less is what the tests beside this one have
+      // given back meanwhile. The C library may keep some of what names were in afterwards; the slots are
+      // mappings of their own.
+      let least = 0.9 * Double(MemoryLayout<Node>.size)
       if look.each <= 150, look.each >= least, look.left < 0.5 * look.each { return }
     }
     Issue.record("bytes for each node, and what is left of them: \(seen)")
