@@ -21,7 +21,7 @@ extension Homes {
   /// Nil where nobody else gets to it, or where the owner is who removes it.
   package func close(_ name: String) throws(StoreError) -> ClosedHome? {
     guard isForSeveralUsers else { return nil }
-    return try explaining("close the home", "\(path)/\(name)") { () throws(Errno) in
+    do throws(Errno) {
       let home = try users.fd.child(name)
       var before = ClosedHome(
         name: name, mode: try home.fd.status().permissions, acl: try? access.acl(of: home.fd),
@@ -45,6 +45,8 @@ extension Homes {
         throw error
       }
       return before
+    } catch {
+      throw failure(error, doing: "close the home", name)
     }
   }
 

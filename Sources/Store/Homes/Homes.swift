@@ -220,7 +220,7 @@ package final class Homes: Sendable {
     }
   }
 
-  private func failure(_ error: Errno, doing: String, _ name: String) -> StoreError {
+  func failure(_ error: Errno, doing: String, _ name: String) -> StoreError {
     if error == .EROFS, case .mount = access { return .mountedReadOnly }
     return StoreError(error, doing: doing, path: "\(path)/\(name)")
   }
