@@ -65,7 +65,7 @@ struct HangingGrantTests {
 
   private static let local = "LOCAL"
   private static let come = """
-    come() { for n in $(seq 500); do [ -e "$1" ] && break; sleep 0.02; done; ls "$1" | wc -l; }
+    come() { for n in $(seq 3000); do [ -e "$1" ] && break; sleep 0.02; done; ls "$1" | wc -l; }
     """
   private static let othersGrant = """
     mkdir -p $POINT/Users/Shared/mine
