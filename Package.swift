@@ -148,8 +148,11 @@ let package = Package(
       swiftSettings: strict),
 
     // Tests, in the same order.
+    // Runs the tests on more threads than there are processors: see threads.c.
+    .target(name: "TestThreads", path: "Tests/TestThreads"),
     .target(
-      name: "TestSupport", dependencies: ["Fuse", "Store", "LinuxIO", "CLinux"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["Fuse", "Store", "LinuxIO", "CLinux", "TestThreads"],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(name: "JSONTests", dependencies: ["JSON", "TestSupport"], swiftSettings: strict),
     .testTarget(

@@ -5,6 +5,8 @@ internal import CLinux
 internal import Foundation
 internal import Glibc
 internal import LinuxIO
+// Its constructor makes the threads that tests run on.
+internal import TestThreads
 
 /// How a program ended, and what it printed.
 package struct ProgramResult: Sendable {
