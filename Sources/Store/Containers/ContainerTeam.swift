@@ -69,8 +69,37 @@ extension Metadata {
 extension Store {
   /// The team that is noted on the directory of a container; nil if there is none.
   package func notedTeam(ofContainerAt path: String) -> Team? {
+    note(ofContainerAt: path)?.team
+  }
+
+  private func note(ofContainerAt path: String) -> ContainerNote? {
     guard let container = try? tree.openDirectory(at: path) else { return nil }
-    return Metadata(isSystem: description.mode == .system).note(of: container.fd)?.team
+    return Metadata(isSystem: description.mode == .system).note(of: container.fd)
+  }
+
+  /// A record with the team that counts for its directory: the note on that counts more than the record.
+  package func withNotedTeam(
+    _ record: ContainerRecord, _ registry: Registry
+  ) throws(StoreError) -> ContainerRecord {
+    guard let noted = notedTeam(ofContainerAt: record.path), noted != record.team else { return record }
+    if let team = record.team, try registry.isSuccessor(team, of: noted) { return record }
+    var record = record
+    record.team = noted
+    return record
+  }
+
+  /// The container in a home of which its directory alone says whose it is; nil if there is none.
+  ///
+  /// The registry may have lost its record, or the home comes from another store.
+  package func unrecordedContainer(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, of user: UInt32, home: String
+  ) -> ContainerRecord? {
+    let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+    return note(ofContainerAt: path).map { note in
+      ContainerRecord(
+        uuid: note.origin?.uuid ?? UUIDText.random(), kind: kind, identifier: identifier, user: user,
+        path: path, team: note.team)
+    }
   }
 }
 
