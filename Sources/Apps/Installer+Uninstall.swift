@@ -20,7 +20,7 @@ extension Installer {
     try recover()
     // Made again if somebody has moved it away: the app is gone then, and the list must learn it.
     let directory = try open(domain, by: caller, doing: "remove apps from", making: true)
-    let apps = try registered { () throws(StoreError) in try registry.apps() }
+    let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
     else { return (nil, try removeLeft(by: identifier, directory, caller, keepingData)) }
     try refuseWhileRunning(app)
