@@ -121,7 +121,15 @@ extension Installer {
   func checkTeam(
     _ contents: AppContents, among apps: [InstalledApp], for user: UInt32?
   ) throws(AppFailure) {
-    try registered { () throws(StoreError) in try registry.check(contents.signer, for: user) }
+    try registered { () throws(StoreError) in
+      do throws(StoreError) { try registry.check(contents.signer, for: user) } catch {
+        // What is not there any more keeps no other root away.
+        guard case .teamOfOtherRoot = error, let user, try containers.forgetMissing(of: user) else {
+          throw error
+        }
+        try registry.check(contents.signer, for: user)
+      }
+    }
     var others: [InstalledApp] = []
     for app in apps where app.user == nil || app.user == user {
       if try !succeeds(contents, app) { others.append(app) }
@@ -151,18 +159,16 @@ extension Installer {
           guard let other = container.team, other != contents.signer,
             (try? store.tree.status(at: container.path)) != nil
           else { continue }
-          throw .containerOfOtherTeam(
-            path: "/\(container.path)", team: contents.signer.words, other: other.words)
+          throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: other)
         }
         // What no record is about is the team's that is noted on it.
         guard let home = try? store.home(of: user) else { continue }
-        let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
-        if !known.contains(where: { $0.path.hasSameBytes(as: path) }),
-          let noted = store.notedTeam(ofContainerAt: path), noted != contents.signer,
+        if let container = store.unrecordedContainer(kind, identifier, of: user, home: home),
+          !known.contains(where: { $0.path.hasSameBytes(as: container.path) }),
+          let noted = container.team, noted != contents.signer,
           try !registry.isSuccessor(contents.signer, of: noted)
         {
-          throw .containerOfOtherTeam(
-            path: "/\(path)", team: contents.signer.words, other: noted.words)
+          throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: noted)
         }
       }
     }

@@ -59,7 +59,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyGroups(user: UInt32, limit: Int)
   case tooManyConsents(user: UInt32, limit: Int)
   case teamOfOtherRoot(team: String, known: String, new: String)
-  case containerOfOtherTeam(path: String, team: String, other: String)
+  case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
   case containerOfOtherSpelling(path: String)
   case containerStays(path: String, reason: String)
   case noRemovedContainer(number: Int64)
@@ -192,11 +192,11 @@ extension StoreError: CustomStringConvertible {
     case .containerIsThere(let path):
       "nothing was restored: there is a container \(path) by now; uninstall its app first, which removes "
         + "that container, or keep it and leave the removed one where it is"
-    case .containerOfOtherTeam(let path, let team, let other):
-      "the container \(path) has data of apps of the team \(other), "
-        + "but this app is of the team \(team); 'insula uninstall' "
-        + "with the identifier of such an app removes the data that it left behind; "
-        + "you can move or remove data in iCloud yourself"
+    case .containerOfOtherTeam(let path, let identifier, let home, let team, let other):
+      "the container \(path) has data of apps of the team \(other), but this app is of the team \(team); "
+        + "if no app of \(other) that uses it is installed any more, "
+        + "'insula uninstall \(identifier) --user \(home)' removes the container, and "
+        + "'insula removed restore' puts it back for some days"
     case .containerStays(let path, let reason):
       "the container \(path) of an app that was uninstalled is still there: \(reason); "
         + "remove what keeps it ('insula flags' shows and changes flags), and start the app again"

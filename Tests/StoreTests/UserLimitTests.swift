@@ -169,5 +169,10 @@ internal import Testing
     #expect(
       storeError { _ = try containers.make(for: more, home: fixture.account.name) } == failure,
       "one has gone, so there is room for one")
+    // By their user's order they go too, and can be restored.
+    let name = try #require(AppIdentifier("cloud.x7"))
+    #expect(try registry.doomLeft(by: name, of: user, for: user) == 1)
+    _ = try containers.removeMarked(of: user)
+    _ = try containers.make(for: more, home: fixture.account.name)
   }
 }
