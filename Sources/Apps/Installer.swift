@@ -178,7 +178,7 @@ extension Installer {
 extension AppContents {
   /// Two teams of one name are distinguished by their roots.
   func otherTeam(than app: InstalledApp) -> AppFailure {
-    let isNamesake = app.team == team
+    let isNamesake = app.team.hasSameBytes(as: team)
     return .otherTeam(
       identifier: identifier.text, installed: isNamesake ? app.signer.words : app.team,
       new: isNamesake ? signer.words : team)
@@ -190,7 +190,7 @@ extension AppContents {
         throw otherTeam(than: app)
       }
       for group in groups + clouds where (app.groups + app.clouds).contains(where: { $0.isSame(as: group) }) {
-        let other = app.team == team ? app.signer.words : app.team
+        let other = app.team.hasSameBytes(as: team) ? app.signer.words : app.team
         throw .groupOfOtherTeam(group: group.text, app: app.identifier.text, team: other)
       }
     }

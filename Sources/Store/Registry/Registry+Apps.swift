@@ -112,7 +112,7 @@ extension Registry {
     }
     var before = try known.complete(database)
     // If another root speaks for the team by now, the team's containers are under that one.
-    if before.team == app.team { before.root = app.root }
+    if before.team.hasSameBytes(as: app.team) { before.root = app.root }
     try database.run(
       """
       UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,

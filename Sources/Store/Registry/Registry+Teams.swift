@@ -68,7 +68,9 @@ extension Registry {
   /// Whether a team may have what was noted for another one: the same text under a root that an administrator
   /// has replaced by this one's, see ``pin(_:to:)``.
   package func isSuccessor(_ team: Team, of noted: Team) throws(StoreError) -> Bool {
-    guard noted.text == team.text, let root = team.root, let former = noted.root, former != root else {
+    guard noted.text.hasSameBytes(as: team.text), let root = team.root, let former = noted.root,
+      former != root
+    else {
       return false
     }
     return try use { (database) throws(StoreError) in
