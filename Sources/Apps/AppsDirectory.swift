@@ -117,7 +117,8 @@ extension Installer {
       let isSystem = store.description.mode == .system
       let security = try Metadata(isSystem: isSystem).security(of: directory)
       return Object(
-        uid: status.st_uid, gid: status.st_gid, mode: status.permissions, kind: .directory, zone: zone,
+        uid: status.st_uid, gid: status.st_gid, mode: security.mode(status.permissions), kind: .directory,
+        zone: zone,
         flags: security.flags, acl: security.acl)
     }
     // One after the other: an ACL may say yes to each and no to both at once.

@@ -115,7 +115,8 @@ extension Installer {
         let bundle = try? CodeBundle(in: root, name: app.bundleName), (try? bundle.sealDigest()) == app.seal
       else { continue }
       let signer = bundle.verifySignature(trust, at: app.installed).signer
-      guard let signer, signer.team == app.team, let found = signer.chain.last?.fingerprint else { continue }
+      guard let signer, signer.team.hasSameBytes(as: app.team), let found = signer.chain.last?.fingerprint
+      else { continue }
       try registered { () throws(StoreError) in try registry.note(root: found, of: app) }
     }
   }

@@ -12,7 +12,8 @@ extension Installer {
   /// have no other member. What lies in iCloud stays, and so does what is not the users' whose containers
   /// they are, or is protected by flags: `left`.
   ///
-  /// Of an app that is gone already, what it has left is removed; there is no app to give then.
+  /// Of an app that is gone already, what it has left is removed, and by the name of a container in iCloud
+  /// that none of its team's apps uses any more, that container; there is no app to give then.
   @discardableResult
   package func uninstall(
     _ identifier: AppIdentifier, of domain: AppDomain, by caller: CallerIdentity, keepingData: Bool = false
@@ -20,7 +21,7 @@ extension Installer {
     try recover()
     // Made again if somebody has moved it away: the app is gone then, and the list must learn it.
     let directory = try open(domain, by: caller, doing: "remove apps from", making: true)
-    let apps = try registered { () throws(StoreError) in try registry.apps() }
+    let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
     else { return (nil, try removeLeft(by: identifier, directory, caller, keepingData)) }
     try refuseWhileRunning(app)
@@ -43,7 +44,8 @@ extension Installer {
     return (app, try completeContainers(of: app))
   }
 
-  /// Removes the containers that an app has left that is not installed any more.
+  /// Removes the containers that an app has left that is not installed any more, or the container in iCloud
+  /// of that name.
   private func removeLeft(
     by identifier: AppIdentifier, _ directory: borrowing AppsDirectory, _ caller: CallerIdentity,
     _ keepingData: Bool
@@ -51,7 +53,7 @@ extension Installer {
     let user = directory.user
     let count = try registered { () throws(StoreError) in
       if keepingData { return 0 }
-      if let user { try containers.noteUnrecorded(identifier, of: user) }
+      try containers.noteUnrecorded(identifier, of: user ?? caller.uid)
       return try registry.doomLeft(by: identifier, of: user, for: caller.uid)
     }
     guard count > 0 else {

@@ -88,7 +88,7 @@ package final class Installer: Sendable {
     _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
     _ report: InstallReport
   ) throws(AppFailure) {
-    let apps = try registered { () throws(StoreError) in try registry.apps() }
+    let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
     if let known = apps.first(where: {
       $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user
     }) {
@@ -121,7 +121,15 @@ extension Installer {
   func checkTeam(
     _ contents: AppContents, among apps: [InstalledApp], for user: UInt32?
   ) throws(AppFailure) {
-    try registered { () throws(StoreError) in try registry.check(contents.signer, for: user) }
+    try registered { () throws(StoreError) in
+      do throws(StoreError) { try registry.check(contents.signer, for: user) } catch {
+        // What is not there any more keeps no other root away.
+        guard case .teamOfOtherRoot = error, let user, try containers.forgetMissing(of: user) else {
+          throw error
+        }
+        try registry.check(contents.signer, for: user)
+      }
+    }
     var others: [InstalledApp] = []
     for app in apps where app.user == nil || app.user == user {
       if try !succeeds(contents, app) { others.append(app) }
@@ -151,18 +159,16 @@ extension Installer {
           guard let other = container.team, other != contents.signer,
             (try? store.tree.status(at: container.path)) != nil
           else { continue }
-          throw .containerOfOtherTeam(
-            path: "/\(container.path)", team: contents.signer.words, other: other.words)
+          throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: other)
         }
         // What no record is about is the team's that is noted on it.
         guard let home = try? store.home(of: user) else { continue }
-        let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
-        if !known.contains(where: { $0.path.hasSameBytes(as: path) }),
-          let noted = store.notedTeam(ofContainerAt: path), noted != contents.signer,
+        if let container = store.unrecordedContainer(kind, identifier, of: user, home: home),
+          !known.contains(where: { $0.path.hasSameBytes(as: container.path) }),
+          let noted = container.team, noted != contents.signer,
           try !registry.isSuccessor(contents.signer, of: noted)
         {
-          throw .containerOfOtherTeam(
-            path: "/\(path)", team: contents.signer.words, other: noted.words)
+          throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: noted)
         }
       }
     }
@@ -172,7 +178,7 @@ extension Installer {
 extension AppContents {
   /// Two teams of one name are distinguished by their roots.
   func otherTeam(than app: InstalledApp) -> AppFailure {
-    let isNamesake = app.team == team
+    let isNamesake = app.team.hasSameBytes(as: team)
     return .otherTeam(
       identifier: identifier.text, installed: isNamesake ? app.signer.words : app.team,
       new: isNamesake ? signer.words : team)
@@ -184,7 +190,7 @@ extension AppContents {
         throw otherTeam(than: app)
       }
       for group in groups + clouds where (app.groups + app.clouds).contains(where: { $0.isSame(as: group) }) {
-        let other = app.team == team ? app.signer.words : app.team
+        let other = app.team.hasSameBytes(as: team) ? app.signer.words : app.team
         throw .groupOfOtherTeam(group: group.text, app: app.identifier.text, team: other)
       }
     }

@@ -60,17 +60,19 @@ final class UnrecordedChanges<Entry: Codable & Hashable & Sendable>: Sendable {
   private static func write(
     _ entries: Set<Entry>, _ kept: KeptState, _ kind: KeptState.Kind, _ state: inout State
   ) throws(Errno) {
+    var memory: SharedMemory?
     if !entries.isEmpty {
       guard let bytes = try? JSONText.encode(Array(entries)) else { throw .EINVAL }
       let next = state.number &+ 1
-      let memory = try kept.keep(bytes, as: kind, view: next)
-      (state.number, state.memory) = (next, memory)
+      memory = try kept.keep(bytes, as: kind, view: next)
+      state.number = next
     }
     let current = entries.isEmpty ? nil : state.number
     // A number must be forgotten before its descriptor is closed.
     for other in kept.all where other.kind == kind && other.view != current {
       kept.forget(kind, view: other.view)
     }
-    if entries.isEmpty { state.memory = nil }
+    // This closes the descriptor of the list before.
+    state.memory = memory
   }
 }

@@ -18,6 +18,13 @@ package struct Security: Equatable, Sendable {
     self.flags = flags
   }
 
+  /// What counts of an object's mode.
+  ///
+  /// A list of the backing filesystem's own may refuse somebody what the mode gives, whose group bits are the
+  /// list's mask. It can't be set through the tree, so somebody else has set it, where others obey it: only
+  /// the owner's bits are sure to be what it says.
+  package func mode(_ permissions: UInt32) -> UInt32 { permissions & (hasBackingACL ? ~0o077 : .max) }
+
   /// What nearly all objects have.
   package static let none = Security()
 
@@ -66,12 +73,14 @@ package struct Metadata: Sendable {
     try set(flagsName, to: bytes, on: object)
   }
 
-  /// What can't be understood of what is kept with an object, for a check that changes nothing.
-  func damage(of object: FD) throws(Errno) -> (acl: Bool, flags: Bool) {
+  /// What can't be understood of what is kept with an object, for a check that changes nothing; and whether
+  /// it has a list of the backing filesystem's own.
+  func damage(of object: FD) throws(Errno) -> (acl: Bool, flags: Bool, hasBackingACL: Bool) {
     let names = try attributeNames(of: object)
     return (
       acl: names.contains(.acl) ? try decodedACL(of: object) == .damaged : false,
-      flags: names.contains(.flags) ? try decodedFlags(of: object) == nil : false
+      flags: names.contains(.flags) ? try decodedFlags(of: object) == nil : false,
+      hasBackingACL: names.contains(.backingACL)
     )
   }
 

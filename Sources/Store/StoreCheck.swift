@@ -41,6 +41,8 @@ package struct StoreCheck {
   /// The standard directories of homes, which were looked at with these.
   var homeDirectories: Set<[[UInt8]]> = []
   private let owners: StoreLayout.Ownership
+  /// How many objects have an ACL of the backing filesystem's own.
+  private var backingACLs = 0
   package private(set) var findings: [Finding] = []
 
   /// Repairing needs the store to itself: open it exclusively.
@@ -232,15 +234,18 @@ package struct StoreCheck {
       if entry.depth == 1, entry.first.elementsEqual("Users".utf8) { checkLeftover(entry) }
       return entry.type == UInt8(DT_DIR)
     }
+    countBackingACLs()
   }
 
   /// ACLs and flags that can't be understood count as the strictest; what they once said nobody can tell.
   private mutating func checkSecurity(of entry: DeepWalk.Entry) {
     let metadata = Metadata(isSystem: store.description.mode == .system)
     guard let object = try? entry.directory.child(entry.name),
-      let damage = try? metadata.damage(of: object.fd), damage.acl || damage.flags
+      let damage = try? metadata.damage(of: object.fd)
     else { return }
     let path = entry.path
+    if damage.hasBackingACL { foundBackingACL(text(path)) }
+    guard damage.acl || damage.flags else { return }
     // What a new home has in that place is known, and was looked at with the home.
     if homeDirectories.contains(path) { return }
     let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
@@ -257,6 +262,28 @@ package struct StoreCheck {
         "on the mount, as root, run 'insula flags \(mounted) noschg' to clear them")
     }
   }
+
+  /// A home that was there before, or what root has put into the store, can have thousands of them.
+  private mutating func foundBackingACL(_ path: String) {
+    backingACLs += 1
+    guard backingACLs <= Self.mostBackingACLs else { return }
+    found(
+      .warning, path,
+      "has a POSIX ACL, which is not evaluated, so in the tree only its owner and root may use it",
+      "'setfacl -b \(path)' removes it; look at the mode that remains, and give rights to others with "
+        + "'insula acl' on the mount")
+  }
+
+  private mutating func countBackingACLs() {
+    guard backingACLs > Self.mostBackingACLs else { return }
+    found(
+      .warning, store.path + "/tree",
+      "has \(backingACLs - Self.mostBackingACLs) more objects with a POSIX ACL",
+      "'getfacl -R -s -p \(store.path)/tree' lists them")
+  }
+
+  /// So many of them are named.
+  private static let mostBackingACLs = 20
 
   private mutating func checkLeftover(_ entry: DeepWalk.Entry) {
     guard let process = Homes.unfinished(entry.name) else { return }

@@ -56,9 +56,10 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyChoices(limit: Int)
   case tooManyApps(user: UInt32, limit: Int)
   case tooManyContainers(user: UInt32, limit: Int)
+  case tooManyGroups(user: UInt32, limit: Int)
   case tooManyConsents(user: UInt32, limit: Int)
   case teamOfOtherRoot(team: String, known: String, new: String)
-  case containerOfOtherTeam(path: String, team: String, other: String)
+  case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
   case containerOfOtherSpelling(path: String)
   case containerStays(path: String, reason: String)
   case noRemovedContainer(number: Int64)
@@ -191,11 +192,11 @@ extension StoreError: CustomStringConvertible {
     case .containerIsThere(let path):
       "nothing was restored: there is a container \(path) by now; uninstall its app first, which removes "
         + "that container, or keep it and leave the removed one where it is"
-    case .containerOfOtherTeam(let path, let team, let other):
-      "the container \(path) has data of apps of the team \(other), "
-        + "but this app is of the team \(team); 'insula uninstall' "
-        + "with the identifier of such an app removes the data that it left behind; "
-        + "you can move or remove data in iCloud yourself"
+    case .containerOfOtherTeam(let path, let identifier, let home, let team, let other):
+      "the container \(path) has data of apps of the team \(other), but this app is of the team \(team); "
+        + "if no app of \(other) that uses it is installed any more, "
+        + "'insula uninstall \(identifier) --user \(home)' removes the container, and "
+        + "'insula removed restore' puts it back for some days"
     case .containerStays(let path, let reason):
       "the container \(path) of an app that was uninstalled is still there: \(reason); "
         + "remove what keeps it ('insula flags' shows and changes flags), and start the app again"
@@ -217,8 +218,13 @@ extension StoreError: CustomStringConvertible {
         + "('insula apps' lists them), or have an administrator install the app for everyone"
     case .tooManyContainers(let user, let limit):
       "uid \(user) has \(limit) containers, which is as many as a user can have; remove what you don't need: "
-        + "'insula uninstall ID' also removes the data that an uninstalled app has left, and what is in "
-        + "iCloud are the folders in your Library/Mobile Documents"
+        + "'insula uninstall ID' also removes the data that an uninstalled app has left and, with the "
+        + "identifier of a container in iCloud (a folder in your Library/Mobile Documents, with dots instead "
+        + "of '~') that no app uses any more, that container"
+    case .tooManyGroups(let user, let limit):
+      "the apps that uid \(user) has for themselves would be in more than \(limit) groups and iCloud "
+        + "containers together; uninstall apps first ('insula apps' lists them), or have an administrator "
+        + "install the app for everyone"
     case .tooManyConsents(let user, let limit):
       "uid \(user) has decided \(limit) times about apps and private data, which is as often as a user can; "
         + "uninstall apps, or take decisions back with 'insula consent reset ID'"
@@ -270,7 +276,8 @@ extension StoreError {
       .homeExists, .noHome, .homeIsAway, .homeIsGone, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
-      .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyConsents,
+      .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
+      .tooManyConsents,
       .teamOfOtherRoot, .containerOfOtherTeam,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:

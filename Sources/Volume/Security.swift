@@ -163,13 +163,9 @@ extension Security {
 extension Object {
   /// What counts for a decision.
   init(_ status: FileStatus, zone: Zone, reach: Reach, security: Security, arriving: ArrivingFlags? = nil) {
-    // What a list of the backing filesystem's own gives to others is left to that filesystem.
-    let ownersAlone = zone.isOnVolume && security.hasBackingACL
     self.init(
-      uid: status.st_uid, gid: status.st_gid,
-      mode: UInt32(status.permissions) & (ownersAlone ? ~0o077 : .max),
-      kind: Kind(status), zone: zone, flags: security.flags, acl: security.acl, reach: reach,
-      arriving: arriving)
+      uid: status.st_uid, gid: status.st_gid, mode: security.mode(status.permissions), kind: Kind(status),
+      zone: zone, flags: security.flags, acl: security.acl, reach: reach, arriving: arriving)
   }
 
   /// Whether there is an ACL, even one that can't be read.

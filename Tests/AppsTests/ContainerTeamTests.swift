@@ -88,6 +88,24 @@ internal import Testing
     }
   }
 
+  /// What a description says of a container counts for its data in a backup, see `BackupTeamTests`.
+  @Test(arguments: [false, true]) func descriptionsSayWhoseContainersAre(isRecorded: Bool) throws {
+    try fixture.uninstall(of: fixture.users, by: fixture.owner, keepingData: true)
+    if !isRecorded { try fixture.sql("DELETE FROM containers WHERE user = \(fixture.account.uid)") }
+    // Everyone's app of the other team has the same names, and nothing of what has them in this home.
+    try fixture.install("Strange.app", for: fixture.everyones)
+    for damage in ["", "UPDATE containers SET team = 'TEAM9'"] {
+      if !damage.isEmpty { try fixture.sql(damage) }
+      let described = try AppQueries(fixture.store, fixture.registry).app(
+        app.identifier, for: fixture.account.uid)
+      let found = try #require(described.containers)
+      #expect(found.map(\.kind) == ["data", "group", "cloud"] && described.team == "TEAM9")
+      #expect(found.map(\.team) == ["TEAM1", "TEAM1", "TEAM1"])
+      #expect(found.map(\.root) == Array(repeating: app.root?.asHexadecimal, count: 3))
+      #expect(found.map(\.path) == places.map { "\(library)/\($0)" })
+    }
+  }
+
   @Test func containersSayWhoseTheyAre() throws {
     try fixture.uninstall(of: fixture.users, by: fixture.owner, keepingData: true)
     try fixture.sql("DELETE FROM containers WHERE user = \(fixture.account.uid)")

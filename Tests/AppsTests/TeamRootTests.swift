@@ -175,11 +175,21 @@ internal import Testing
     #expect(try fixture.registry.pin("TEAM1", to: root.fingerprint) == (isEveryones ? app.root : nil))
     // Until there is an update, the data are not the app's any more.
     #expect(try fixture.registry.apps() == [app])
+    func described() throws -> AppDescription {
+      try AppQueries(fixture.store, fixture.registry).app(app.identifier, for: fixture.account.uid)
+    }
+    // What is noted on their directories does not count any more: it was said who takes its place.
+    #expect(try described().containers?.allSatisfy { $0.root == root.fingerprint.asHexadecimal } == true)
+    #expect(try described().formerRoots == nil)
     #expect(throws: StoreError.self) {
       try Containers(fixture.store, fixture.registry).make(for: app, home: fixture.account.name)
     }
     let now = try fixture.update(for: own)
     #expect(now.version == "2" && now.root == root.fingerprint)
+    // Backups that were made before are the team's still.
+    #expect(try described().formerRoots == [#require(app.root).asHexadecimal])
+    #expect(
+      try AppQueries(fixture.store, fixture.registry).apps(for: nil).allSatisfy { $0.formerRoots != nil })
     #expect(try fixture.registry.containers().allSatisfy { $0.team == now.signer })
     // The first one is a stranger now.
     try fixture.bundle { $0.version = "3" }

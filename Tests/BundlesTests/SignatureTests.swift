@@ -96,6 +96,19 @@ internal import Testing
     #expect(found?.detail.contains(word) == true, "\(found?.message ?? "nothing")")
   }
 
+  /// Under one root, texts of these could be taken for others, or be the same to some and not to others.
+  @Test(arguments: [
+    "\u{c9}", "E\u{301}", "TEAM 1", "TEAM\u{200b}1", "TEAM1\n", "\u{422}EAM1", "TEAM/1",
+  ])
+  func teamsThatNoIdentityHasAreRefused(team: String) throws {
+    let root = try TestAuthority()
+    let signer = try root.signer { $0.units = [team] }
+    let signature = try signer.signature(of: content)
+    let found = finding { _ = try root.trust.signer(of: content, by: signature, at: testTime) }
+    #expect(found?.kind == .teamMismatch, "\(found?.message ?? "nothing")")
+    #expect(found?.detail.contains("the team of 'Someone' is not 1 to 64 letters") == true)
+  }
+
   /// Nothing else is wrong with the signer.
   @Test func keyOnAnotherCurveIsFound() throws {
     let root = try TestAuthority()

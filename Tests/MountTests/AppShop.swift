@@ -26,7 +26,7 @@ struct AppShop {
   /// Makes a signed app that everyone may read; its path.
   func make(
     _ name: String, version: String, in directory: String = "apps", groups: [String] = [],
-    by identity: String = "tester"
+    clouds: [String] = [], by identity: String = "tester"
   ) throws -> String {
     try mounted.temporary.makeDirectory(directory, mode: 0o755)
     let path = mounted.temporary.appending("\(directory)/\(name).app")
@@ -38,15 +38,18 @@ struct AppShop {
     try #require(parts.count == 2)
     let rest = parts[1].drop { $0 != "\n" }.dropFirst().drop { $0 != "\n" }
     try mounted.temporary.write(parts[0] + key + "\n\t<string>\(version)</string>" + rest, to: plist)
-    let array = groups.map { "<string>\($0)</string>" }.joined()
+    func array(_ texts: [String]) -> String {
+      "<array>" + texts.map { "<string>\($0)</string>" }.joined() + "</array>"
+    }
     let entitlements = try mounted.temporary.write(
       """
       <?xml version="1.0" encoding="UTF-8"?>
       <plist version="1.0"><dict>
-      <key>com.apple.security.application-groups</key><array>\(array)</array>
+      <key>com.apple.security.application-groups</key>\(array(groups))
+      <key>com.apple.developer.icloud-container-identifiers</key>\(array(clouds))
       </dict></plist>
       """, to: "\(directory)/entitlements")
-    let more = groups.isEmpty ? [] : ["--entitlements", entitlements]
+    let more = groups.isEmpty && clouds.isEmpty ? [] : ["--entitlements", entitlements]
     let signed = try mounted.run(["sign", path, "--identity", identity] + more)
     try #require(signed.status == 0, "\(signed.errors)")
     return path

@@ -62,6 +62,19 @@ internal import Testing
 
   private func give(_ path: String, to user: UInt32) { #expect(lchown(home + path, user, user) == 0) }
 
+  /// A directory whose name only looks like that of an app's bundle is none, and changes hands.
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"))
+  func whatLooksLikeAnAppChangesHands() throws {
+    let (bundle, other) = ("/Applications/\u{c9}.app", "/Applications/E\u{301}.app")
+    for path in ["/Applications", bundle, other] { try #require(mkdir(home + path, 0o755) == 0) }
+    for path in ["", "/Applications", bundle, other] { give(path, to: Self.gone) }
+    var app = try InstalledApp.example(user: Self.gone)
+    app.path = "Users/\(account.name)" + bundle
+    try Registry(of: store).add(app)
+    _ = try adopt()
+    #expect(status(bundle).st_uid == Self.gone && status(other).st_uid == account.uid)
+  }
+
   @Test func emptyDirectoryBecomesAWholeHome() throws {
     write("mine", "/letter")
     let adoption = try adopt()

@@ -202,6 +202,39 @@ internal import Testing
     }
   }
 
+  /// What stands in the list counts for nothing in the tree, and nobody but its owner knows.
+  @Test func posixACLsAreNamed() throws {
+    // For the owner, user 1, the owning group, the mask and all others.
+    let entries: [(UInt16, UInt16, UInt32)] = [
+      (1, 6, .max), (2, 0, 1), (4, 4, .max), (16, 4, .max), (32, 4, .max),
+    ]
+    var list: [UInt8] = [2, 0, 0, 0]
+    for (tag, rights, id) in entries {
+      for part in [[tag, rights].flatMap(Self.bytes), Self.bytes(id)] { list += part }
+    }
+    func make(_ name: String) throws -> String {
+      let file = try store.temporary.write("x", to: "store/tree/Users/Shared/\(name)")
+      try #require(setxattr(file, "system.posix_acl_access", list, list.count, 0) == 0)
+      return file
+    }
+    let paths = [try make("a"), try make("b")]
+    for repairing in [false, true] {
+      let found = try findings(repairing: repairing)
+      #expect(found.map(\.path).sorted() == paths)
+      #expect(
+        found.allSatisfy { $0.severity == .warning && !$0.repaired && $0.problem.contains("POSIX ACL") })
+      #expect(found.first?.advice.contains("setfacl -b") == true)
+    }
+    for number in 0..<30 { _ = try make("c\(number)") }
+    let found = try findings()
+    #expect(found.count == 21 && found.last?.problem == "has 12 more objects with a POSIX ACL")
+  }
+
+  /// The least significant byte first.
+  private static func bytes(_ number: some FixedWidthInteger) -> [UInt8] {
+    withUnsafeBytes(of: number.littleEndian) { Array($0) }
+  }
+
   // MARK: Apps
 
   @Test func appsAndContainersThatAreNotAsTheRegistrySays() throws {

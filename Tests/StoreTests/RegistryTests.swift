@@ -26,6 +26,20 @@ internal import Testing
 
   private func run(_ sql: String) throws -> ProgramResult { try Program.run(["sqlite3", file, sql]) }
 
+  /// Swift takes texts for one that are spelled alike; the database compares bytes, and so do teams.
+  @Test func teamsAreComparedByteByByte() throws {
+    let (one, two) = ("\u{c9}", "E\u{301}")
+    try #require(one == two)
+    #expect(Team(one, root: [1]) != Team(two, root: [1]) && Team(one, root: [1]) == Team(one, root: [1]))
+    #expect(Team(one, root: [1]) != Team(one, root: [2]) && Team(one, root: nil) != Team(one, root: [1]))
+    #expect(Set([Team(one, root: [1]), Team(two, root: [1]), Team(one, root: [1])]).count == 2)
+    let registry = try Registry(of: store)
+    try registry.pin(one, to: [1])
+    try registry.pin(one, to: [2])
+    #expect(try registry.isSuccessor(Team(one, root: [2]), of: Team(one, root: [1])))
+    #expect(try !registry.isSuccessor(Team(one, root: [2]), of: Team(two, root: [1])))
+  }
+
   @Test func newStoreHasNoneUntilItIsNeeded() throws {
     #expect(try Registry.existing(state: store.state, path: "/p") == nil)
     #expect(try made.temporary.names(in: "store/state").contains("insula.db") == false)

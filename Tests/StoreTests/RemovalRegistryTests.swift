@@ -177,6 +177,65 @@ internal import Testing
     #expect(try marked() == all(of: 502))
   }
 
+  /// The way out where everyone's app of another team has the name of what a user has kept.
+  @Test func keptDataGoesAlthoughAnotherTeamsAppHasItsName() throws {
+    let editor = try app().identifier
+    try install(user: 501)
+    for user in Self.users { try use(by: user) }
+    try uninstall(user: 501, keepingData: true)
+    try install(team: Self.theirs)
+    #expect(try registry.doomLeft(by: editor, of: 501, for: 501) == 1)
+    #expect(try registry.doomLeft(by: #require(AppIdentifier("GROUP.A")), of: 501, for: 501) == 1)
+    #expect(try marked() == all(of: 501))
+    // What the team's own app uses stays, also under a root that was replaced.
+    try uninstall()
+    try install(user: 502)
+    #expect(try registry.doomLeft(by: editor, of: 502, for: 502) == 0)
+    try registry.pin("TEAM", to: [9])
+    #expect(try registry.doomLeft(by: editor, of: 502, for: 502) == 0)
+    #expect(try marked() == all(of: 501))
+  }
+
+  /// Containers in iCloud go by the order of their user alone, by their own name, while no app uses them.
+  @Test func containersInCloudGoByTheirUsersOrder() throws {
+    let name = try #require(AppIdentifier("iCloud.a"))
+    var app = try app(user: 501)
+    app.clouds = [name]
+    try registry.add(app)
+    for user in Self.users {
+      try use(by: user)
+      _ = try registry.note(
+        ContainerRecord(
+          uuid: "cloud-\(user)", kind: .cloud, identifier: name, user: user, path: "Users/\(user)/cloud",
+          team: Self.ours))
+    }
+    #expect(try registry.doomLeft(by: name, of: 501, for: 501) == 0, "an app of its team is there")
+    try uninstall(user: 501)
+    #expect(try marked() == all(of: 501))
+    // Neither an order about another name, nor an administrator's for everyone.
+    let others = [(app.identifier, 501), (name, nil), (name, 503)] as [(AppIdentifier, UInt32?)]
+    for (name, user) in others { #expect(try registry.doomLeft(by: name, of: user, for: user ?? 0) == 0) }
+    // Another team's app of its name does not keep it.
+    app = try self.app(team: Self.theirs)
+    app.clouds = [name]
+    try registry.add(app)
+    #expect(try registry.doomLeft(by: name, of: 501, for: 0) == 1)
+    #expect(try registry.doomLeft(by: name, of: nil, for: 502) == 1)
+    #expect(try Set(marked()) == Set(all(of: 501) + ["cloud-501", "cloud-502"]))
+  }
+
+  /// Among the rows of all users, each statement finds its own by an index.
+  @Test func statementsSearchByIndexes() throws {
+    for statement in [Registry.releaseStatement, Registry.leftStatement, Registry.leftInCloudStatement] {
+      let plan = try Program.run(
+        ["sqlite3", made.path + "/state/insula.db", "EXPLAIN QUERY PLAN \(statement)"])
+      try #require(plan.status == 0, "\(plan)")
+      #expect(
+        plan.output.contains("SEARCH containers USING INDEX") && !plan.output.contains("SCAN"), "\(plan)")
+      #expect(!plan.output.contains("INDEX sqlite_autoindex_containers"), "\(plan)")
+    }
+  }
+
   // MARK: What was kept
 
   @Test func whatWasKeptOutlivesTheMachinesNextApp() throws {

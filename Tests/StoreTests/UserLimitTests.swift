@@ -121,6 +121,35 @@ internal import Testing
     #expect(storeError { try install(of: 502) } == .tooManyApps(user: 502, limit: 1000))
   }
 
+  /// An app can be in a hundred groups: what others read of a user's apps is limited with them.
+  @Test func groupsOfOneUsersAppsAreLimited() throws {
+    try fillApps(100, of: 501)
+    try fill("app_groups", 5000, "app, position, identifier", "1 + i % 50, i, 'group.x' || i")
+    try fill("app_clouds", 4998, "app, position, identifier", "51 + i % 50, i, 'cloud.x' || i")
+    var app = try InstalledApp.example(user: 501, groups: ["group.a"], clouds: ["cloud.a"])
+    let noted = try registry.begin(.install(app))
+    try registry.finish(noted)
+    registry.leave(noted)
+    let failure = StoreError.tooManyGroups(user: 501, limit: 10_000)
+    #expect(failure.description.contains("uninstall apps first"))
+    let other = try InstalledApp.example("com.example.other", user: 501, name: "Other", groups: ["group.b"])
+    #expect(storeError { _ = try registry.begin(.install(other)) } == failure)
+    // The app's next version may have as many, and no more.
+    let before = app
+    app.version = "8"
+    try registry.abandon(registry.begin(.update(before, to: app)))
+    app.groups.append(try #require(AppIdentifier("group.c")))
+    #expect(storeError { _ = try registry.begin(.update(before, to: app)) } == failure)
+    // Others, and everyone's apps, have their own.
+    for user in [502, nil] as [UInt32?] {
+      let theirs = try InstalledApp.example(
+        "com.example.theirs", user: user, name: "Theirs", groups: ["group.d"], clouds: ["cloud.d"])
+      try registry.abandon(registry.begin(.install(theirs)))
+    }
+    #expect(try registry.apps(seenBy: nil) == [])
+    #expect(try registry.apps(seenBy: 502) == [] && registry.apps(seenBy: 501).count == 101)
+  }
+
   /// iCloud's containers stay when an app goes, so their user must be able to make room.
   @Test func whatAUserHasRemovedMakesRoom() throws {
     let user = fixture.account.uid
@@ -140,5 +169,10 @@ internal import Testing
     #expect(
       storeError { _ = try containers.make(for: more, home: fixture.account.name) } == failure,
       "one has gone, so there is room for one")
+    // By their user's order they go too, and can be restored.
+    let name = try #require(AppIdentifier("cloud.x7"))
+    #expect(try registry.doomLeft(by: name, of: user, for: user) == 1)
+    _ = try containers.removeMarked(of: user)
+    _ = try containers.make(for: more, home: fixture.account.name)
   }
 }

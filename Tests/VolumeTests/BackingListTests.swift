@@ -9,7 +9,7 @@ internal import Store
 internal import Testing
 @testable internal import Volume
 
-/// What a list of the backing filesystem's own gives to others is not evaluated on a volume.
+/// What a list of the backing filesystem's own gives to others is not evaluated, wherever it is.
 @Suite struct BackingListTests {
   @Test(arguments: [
     (mode: UInt32(0o644), kept: UInt32(0o600)), (0o640, 0o600), (0o604, 0o600), (0o660, 0o600),
@@ -23,9 +23,9 @@ internal import Testing
     var security = Security.none
     for hasList in [false, true] {
       security.hasBackingACL = hasList
-      for zone in [Zone.volume, .readOnlyVolume, .ownerlessVolume, .readOnlyOwnerlessVolume, .user] {
+      for zone in Zone.allCases {
         let object = Object(status, zone: zone, reach: .read, security: security)
-        #expect(object.mode == (hasList && zone != .user ? kept : mode), "\(zone), list: \(hasList)")
+        #expect(object.mode == (hasList ? kept : mode), "\(zone), list: \(hasList)")
       }
     }
   }

@@ -17,6 +17,8 @@ package struct AppDescription: Codable, Equatable, Sendable {
   /// The digest of the root under which it was signed; nil where a daemon or an installation of an earlier
   /// version does not say.
   package let root: String?
+  /// The digests of the roots that an administrator has replaced by that one for its team; nil for none.
+  package var formerRoots: [String]?
   package let executable: String
   /// Where its bundle is, below the root of the tree.
   package var path: String

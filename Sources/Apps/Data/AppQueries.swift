@@ -28,9 +28,11 @@ package struct AppQueries {
     // The own one comes before the machine's of the same identifier, which its owner does not get to see.
     let own = Set(apps.filter { $0.user != nil }.map(\.identifier))
     let updates = try registry?.waitingUpdates() ?? []
+    let former = try registry?.formerRoots() ?? [:]
     return apps.filter { user == nil || $0.user != nil || !own.contains($0.identifier) }.map { app in
       var description = AppDescription(app)
       description.update = updates.first { $0.isAbout(app) }.map(AppDescription.Update.init)
+      description.formerRoots = former[app.signer]?.map(\.asHexadecimal)
       return description
     }
   }
@@ -41,19 +43,34 @@ package struct AppQueries {
     var description = AppDescription(app)
     description.update = try registry?.waitingUpdate(of: app.identifier, for: app.user).map(
       AppDescription.Update.init)
+    description.formerRoots = try registry?.formerRoots()[app.signer]?.map(\.asHexadecimal)
     guard let user, let registry else { return description }
-    var containers = try registry.containers(
-      kind: .data, identifier: app.identifier, user: user, isMarkedForRemoval: false)
-    for group in app.groups {
-      containers += try registry.containers(
-        kind: .group, identifier: group, user: user, isMarkedForRemoval: false)
-    }
-    for cloud in app.clouds {
-      containers += try registry.containers(
-        kind: .cloud, identifier: cloud, user: user, isMarkedForRemoval: false)
-    }
-    description.containers = AppDescription.containers(containers)
+    description.containers = AppDescription.containers(try containers(of: app, for: user, registry))
     return description
+  }
+
+  /// The containers in a user's home that have an app's names; each can be another team's.
+  private func containers(
+    of app: InstalledApp, for user: UInt32, _ registry: Registry
+  ) throws(StoreError) -> [ContainerRecord] {
+    lazy var home = try? store.home(of: user)
+    var found: [ContainerRecord] = []
+    for (kind, identifiers) in [
+      (ContainerKind.data, [app.identifier]), (.group, app.groups), (.cloud, app.clouds),
+    ] {
+      for identifier in identifiers {
+        let records = try registry.containers(kind: kind, identifier: identifier, user: user)
+        for record in records where !record.isMarkedForRemoval {
+          found.append(try store.withNotedTeam(record, registry))
+        }
+        if records.isEmpty, let home,
+          let container = store.unrecordedContainer(kind, identifier, of: user, home: home)
+        {
+          found.append(container)
+        }
+      }
+    }
+    return found
   }
 
   /// Where a place of an app is in a user's home, below the root of the tree.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
+
 /// A team as a backup names it.
 package struct BackupTeam: Hashable, Sendable {
   package let text: String
@@ -12,8 +14,20 @@ package struct BackupTeam: Hashable, Sendable {
     self.root = root
   }
 
-  /// Whether an app of a team may have what the backup has of this one.
+  package static func == (one: BackupTeam, other: BackupTeam) -> Bool {
+    one.text.hasSameBytes(as: other.text) && one.root == other.root
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    for byte in text.utf8 { hasher.combine(byte) }
+    hasher.combine(root)
+  }
+
+  /// Whether an app of a team may have what the backup has of this one: also under a root that has taken the
+  /// place of the one in the backup.
   package func includes(_ app: AppDescription) -> Bool {
-    text.utf8.elementsEqual(app.team.utf8) && (root == nil || app.root == nil || root == app.root)
+    guard text.hasSameBytes(as: app.team) else { return false }
+    guard let root, let known = app.root else { return true }
+    return root == known || app.formerRoots?.contains(root) == true
   }
 }

@@ -73,6 +73,13 @@ package struct Trust: Sendable {
     guard let team = leaf.team else {
       return .failure(Finding(.teamMismatch, detail: "'\(leaf.name)' has no team, or several"))
     }
+    // Texts of other characters can look the same, or be the same to some and not to others.
+    guard Identity.isAllowed(team: team) else {
+      return .failure(
+        Finding(
+          .teamMismatch,
+          detail: "the team of '\(leaf.name)' is not 1 to 64 letters (A to Z), digits, hyphens and dots"))
+    }
     return .success(
       Signer(chain: chain, name: leaf.name, team: team, signingTime: message.signingTime()))
   }

@@ -28,6 +28,11 @@ struct UninstallCommand: Command {
       Data in iCloud containers is kept. So are containers that somebody has kept before, until their user
       starts an app that uses them or uninstalls an app that is not installed any more.
       """,
+      """
+      ID can also be a group or an iCloud container (iCloud.com.example.notes) whose apps are not installed
+      any more: its container is removed. If everyone has an app of that name from another team, '--user'
+      and your name say that you mean what you have.
+      """,
     ],
     examples: ["sudo insula uninstall com.example.notes --keep-data"])
 

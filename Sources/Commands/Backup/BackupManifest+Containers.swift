@@ -4,39 +4,51 @@
 internal import Apps
 internal import Policy
 internal import PropertyLists
+internal import Store
 
-// Whose the data of groups and in iCloud are. Any app can have the right to a group of any name, so the team
-// that had the container in the backup decides, and not the right of an app that is installed where the
-// backup is restored.
+// Whose the data in containers are. Any app can have any identifier, and the right to a group of any name. So
+// the team that had the container in the backup decides, and neither the app that had its name there nor the
+// right of an app that is installed where the backup is restored.
 
 extension BackupManifest {
-  /// The containers of groups and in iCloud that there are in a home.
+  /// The containers in a home that have the names of apps' own, of their groups, or of theirs in iCloud.
   static func containers(
     _ access: any StoreAccess, in home: Home, where isChosen: (String) -> Bool
   ) throws -> [Container] {
     var found: [Container] = []
+    var seen: Set<Container> = []
     for app in try access.apps(for: home.user) where isChosen(app.identifier) {
-      guard !app.groups.isEmpty || !app.clouds.isEmpty, let identifier = AppIdentifier(app.identifier),
+      guard let identifier = AppIdentifier(app.identifier),
         let known = try? access.app(identifier, for: home.user)
       else { continue }
       for container in known.containers ?? [] {
-        guard let kind = ContainerKind(rawValue: container.kind), kind != .data, let team = container.team
+        // Its user may have a second home.
+        guard let kind = ContainerKind(rawValue: container.kind), let team = container.team,
+          container.path.utf8.starts(with: "Users/\(home.name)/".utf8)
         else { continue }
         let noted = Container(
           home: home.name, kind: kind, identifier: container.identifier, team: team, root: container.root)
-        if !found.contains(noted) { found.append(noted) }
+        if seen.insert(noted).inserted { found.append(noted) }
       }
     }
     return found
   }
 
   /// Throws unless an app that is here is of the team whose apps' a container was.
+  ///
+  /// If the backup does not say whose an app's own container was, a person says it by naming the app.
   func require(
-    _ kind: ContainerKind, _ identifier: AppIdentifier, ofHome name: String, isFor app: AppDescription
+    _ kind: ContainerKind, _ identifier: AppIdentifier, ofHome name: String, isFor app: AppDescription,
+    isNamed: Bool = false
   ) throws {
     guard let team = team(of: kind, identifier, inHome: name) else {
+      if kind == .data, isNamed { return }
+      let advice =
+        kind == .data
+        ? "; if it belongs to the one that is installed, signed by the team \(app.team.sanitized), name the "
+          + "app: 'insula backup restore \(identifier)'" : ""
       throw CommandFailure(
-        .failed, "the backup does not say to which team's apps it belongs, so it was left out")
+        .failed, "the backup does not say to which team's apps it belongs, so it was left out" + advice)
     }
     guard team.includes(app) else {
       throw CommandFailure(
@@ -48,6 +60,7 @@ extension BackupManifest {
 
   private func team(of kind: ContainerKind, _ identifier: AppIdentifier, inHome name: String) -> BackupTeam? {
     guard let containers else { return earlierTeam(of: kind, identifier, inHome: name) }
+    if kind == .data, !namesTeamsOfApps { return earlierTeam(of: kind, identifier, inHome: name) }
     let noted = containers.first {
       $0.kind == kind && $0.identifier.utf8.elementsEqual(identifier.text.utf8)
         && $0.home.hasSameBytes(as: name)
@@ -56,10 +69,17 @@ extension BackupManifest {
   }
 
   /// In a backup of an earlier version the team that had a right to the container; nil if there were two.
+  ///
+  /// An app's own container was the team's if the app was its user's own: such an app is not installed where
+  /// another team's data are. Everyone's app may have had nothing of what has its name in a home.
   private func earlierTeam(
     of kind: ContainerKind, _ identifier: AppIdentifier, inHome name: String
   ) -> BackupTeam? {
-    let entitled = apps(forHome: name).filter { $0.isEntitled(to: kind, identifier) }
+    let entitled = apps(forHome: name).filter { app in
+      kind == .data
+        ? app.home != nil && AppIdentifier(app.identifier)?.isSame(as: identifier) == true
+        : app.isEntitled(to: kind, identifier)
+    }
     let teams = Set(entitled.map { BackupTeam($0.team, root: $0.root) })
     return teams.count == 1 ? teams.first : nil
   }

@@ -37,7 +37,7 @@ extension BackupManifest {
         case .home(let name): String(decoding: name, as: UTF8.self).sanitized
         }
       let what = [
-        (apps, "apps"), (containers, "teams of groups and iCloud containers"), (consents, "consents"),
+        (apps, "apps"), (containers, "teams of containers"), (consents, "consents"),
         (grants, "grants"), (entitlements, "entitlements of apps"),
       ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
       return

@@ -53,8 +53,8 @@ struct BackupManifest: Codable, Equatable {
     let user: UInt32
   }
 
-  /// A container of a group or in iCloud, and whose apps' it was.
-  struct Container: Codable, Equatable {
+  /// A container, and the team whose apps' it was.
+  struct Container: Codable, Hashable {
     /// The home that it was in.
     let home: String
     let kind: ContainerKind
@@ -78,6 +78,8 @@ struct BackupManifest: Codable, Equatable {
   var homes: [Home]?
   /// The same.
   var containers: [Container]?
+  /// The kinds of containers that ``containers`` names; earlier versions noted those of groups and in iCloud.
+  var kinds: [ContainerKind]?
 
   /// Of what is backed up now: all apps of a user, or of everyone.
   init(_ access: any StoreAccess, store: String, user: UInt32?, only chosen: [AppIdentifier]) throws {
@@ -103,6 +105,7 @@ struct BackupManifest: Codable, Equatable {
     let homes = try Self.homes(access, of: user)
     self.homes = homes
     containers = try homes.flatMap { try Self.containers(access, in: $0, where: isChosen) }
+    kinds = ContainerKind.allCases
     grants = try access.grants(nil, of: user).filter { isChosen($0.identifier) }
     consents = try access.consents(.list(app: nil, user: user)).filter { isChosen($0.identifier) }
   }
@@ -148,6 +151,9 @@ struct BackupManifest: Codable, Equatable {
   }
 
   private struct Format: Decodable { let format: Int }
+
+  /// Whether the team of each app's own container is noted.
+  var namesTeamsOfApps: Bool { containers != nil && kinds?.contains(.data) == true }
 
   var encoded: [UInt8] { (try? JSONText.encode(self, .pretty)) ?? [] }
 }

@@ -143,7 +143,7 @@ struct IndexCommand: Command {
         guard verification.isGood, let signer = verification.signer else {
           throw verification.findings.first ?? Bundles.Finding(.unsigned)
         }
-        guard signer.team == team else {
+        guard signer.team.hasSameBytes(as: team) else {
           throw CommandFailure(
             .failed,
             "\(file.sanitized) is signed by the team \(signer.team), and the index by the team \(team); "

@@ -105,7 +105,7 @@ final class NetworkVersions {
   }
 
   private func allows(_ offered: NetworkApps.Offered, from known: Known) -> Bool {
-    guard let (index, signer) = index, index.issued > known.since, signer.team == known.team,
+    guard let (index, signer) = index, index.issued > known.since, signer.team.hasSameBytes(as: known.team),
       known.root == nil || signer.chain.last?.fingerprintText == known.root
     else { return false }
     return index.apps.contains { app in

@@ -51,7 +51,7 @@ struct RemovedListCommand: Command {
 /// A removed container, as people and scripts see it.
 struct RemovedDescription: Encodable {
   let number: Int64
-  /// An app's, or a group's.
+  /// An app's, a group's, or one in iCloud.
   let kind: String
   let identifier: String
   let user: UInt32

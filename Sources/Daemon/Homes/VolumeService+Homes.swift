@@ -55,14 +55,16 @@ extension VolumeService {
   /// Ends a deletion that another process has begun, if that was in a directory of this machine.
   ///
   /// On a disk or a server, whoever makes or deletes the next home there does that.
-  func endDeletion(of record: VolumeRecord) {
+  ///
+  /// `held` are the removed containers of the home.
+  func endDeletion(of record: VolumeRecord, with held: [String]) {
     guard record.kind == .directory else { return }
     let thread = try? JoinableThread(name: "homes") { [store] in
       guard let directory = try? record.openDirectory(),
         let source = try? store.source(of: record, SharedFD(directory)),
         (try? source.requireOwn(closed: true)) != nil
       else { return }
-      source.clearRemainders()
+      source.clearRemainders(with: held)
     }
     thread?.detach()
   }

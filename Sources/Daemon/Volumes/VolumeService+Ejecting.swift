@@ -29,11 +29,12 @@ extension VolumeService {
       // What is open on it is of no use to anybody afterwards.
       if isForced, attached.engine.queue != nil { forgetContents(onDevices: [attached.device]) }
     }
-    let (described, taken, gone) = try changes.withLock { _ throws(ControlFailure) in
+    let (described, taken, held, gone) = try changes.withLock { _ throws(ControlFailure) in
       let known = try findOwn(name, for: user)
       let attached = volume.attached.attached(known.id)
       if !isForced, let attached { try requireUnused(attached, users) }
       var taken: (tree: TakenHome, hold: ContainerHold?)?
+      var held: [String] = []
       if deletesHome {
         guard let home = attached?.home else {
           throw ControlFailure("\(name.sanitized) is no home that is there", .EINVAL)
@@ -47,7 +48,7 @@ extension VolumeService {
       do throws(StoreError) {
         let registry = try registry(false)
         if taken != nil, let registry {
-          try registry.forgetHome(String(decoding: known.name, as: UTF8.self))
+          held = try registry.forgetHome(String(decoding: known.name, as: UTF8.self))
           try AppShapes(store: store, volume: volume).note(registry)
         }
         try registry?.removeVolume(known.id)
@@ -59,7 +60,7 @@ extension VolumeService {
       forget(known.id)
       if known.place == .network { removeDirectory(known.name) }
       tell(.volumeEjected, known, by: user)
-      return (described, taken, attached)
+      return (described, taken, held, attached)
     }
     // Others do not wait for what may take long; and its disk is there until that is done.
     defer { if let gone { end(gone, isHurried: isForced) } }
@@ -67,7 +68,7 @@ extension VolumeService {
     awaitAll()
     // Until nothing is left of it, nobody begins to use it.
     defer { taken?.hold?.end() }
-    do throws(StoreError) { try taken?.tree.remove() } catch { throw ControlFailure(error) }
+    do throws(StoreError) { try taken?.tree.remove(with: held) } catch { throw ControlFailure(error) }
     return described
   }
 

@@ -119,8 +119,8 @@ final class VolumeService: Sendable {
       engines.forget(record.id)
       if record.options.contains(.doomed) {
         try? unlink(record)
-        try registry.forgetHome(String(decoding: record.name, as: UTF8.self))
-        endDeletion(of: record)
+        let held = try registry.forgetHome(String(decoding: record.name, as: UTF8.self))
+        endDeletion(of: record, with: held)
       }
       try registry.removeVolume(record.id)
     }

@@ -66,11 +66,51 @@ extension Metadata {
   }
 }
 
+extension StoreError {
+  /// A container is another team's.
+  package static func container(
+    _ record: ContainerRecord, at path: String, isNotFor team: Team, but other: Team
+  ) -> StoreError {
+    .containerOfOtherTeam(
+      path: path, identifier: record.identifier.text, home: Homes.name(in: record.path) ?? "NAME",
+      team: team.words, other: other.words)
+  }
+}
+
 extension Store {
   /// The team that is noted on the directory of a container; nil if there is none.
   package func notedTeam(ofContainerAt path: String) -> Team? {
+    note(ofContainerAt: path)?.team
+  }
+
+  private func note(ofContainerAt path: String) -> ContainerNote? {
     guard let container = try? tree.openDirectory(at: path) else { return nil }
-    return Metadata(isSystem: description.mode == .system).note(of: container.fd)?.team
+    return Metadata(isSystem: description.mode == .system).note(of: container.fd)
+  }
+
+  /// A record with the team that counts for its directory: the note on that counts more than the record.
+  package func withNotedTeam(
+    _ record: ContainerRecord, _ registry: Registry
+  ) throws(StoreError) -> ContainerRecord {
+    guard let noted = notedTeam(ofContainerAt: record.path), noted != record.team else { return record }
+    if let team = record.team, try registry.isSuccessor(team, of: noted) { return record }
+    var record = record
+    record.team = noted
+    return record
+  }
+
+  /// The container in a home of which its directory alone says whose it is; nil if there is none.
+  ///
+  /// The registry may have lost its record, or the home comes from another store.
+  package func unrecordedContainer(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, of user: UInt32, home: String
+  ) -> ContainerRecord? {
+    let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+    return note(ofContainerAt: path).map { note in
+      ContainerRecord(
+        uuid: note.origin?.uuid ?? UUIDText.random(), kind: kind, identifier: identifier, user: user,
+        path: path, team: note.team)
+    }
   }
 }
 
@@ -85,14 +125,14 @@ extension Containers {
     // With its identity, so that it can be removed for its user.
     if record.team != noted { try registry.note(noted, of: record) }
     _ = try noteIdentity(of: record, named: name, in: parent)
-    throw .containerOfOtherTeam(path: "\(path)/\(record.path)", team: team.words, other: noted.words)
+    throw .container(record, at: "\(path)/\(record.path)", isNotFor: team, but: noted)
   }
 
-  /// Notes the containers of an app or a group in a user's home that no record is about, so that they can be
-  /// removed for the user.
+  /// Notes the containers of that name in a user's home that no record is about, so that they can be removed
+  /// for the user.
   package func noteUnrecorded(_ identifier: AppIdentifier, of user: UInt32) throws(StoreError) {
     guard let home = try? store.home(of: user) else { return }
-    for kind in [ContainerKind.data, .group] {
+    for kind in ContainerKind.allCases {
       let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
       guard let directory = try? tree.fd.openDirectory(at: path),
         let identity = try? ObjectIdentity(directory.fd.status(), of: directory.fd),

@@ -136,6 +136,13 @@ package final class Containers: Sendable {
     }
   }
 
+  /// Forgets those containers of a user that are not there any more, in the home that the user has; whether
+  /// there was one.
+  package func forgetMissing(of user: UInt32) throws(StoreError) -> Bool {
+    guard let home = try? store.home(of: user) else { return false }
+    return try forgetRemoved(of: user, inHome: home)
+  }
+
   /// Forgets those containers of a home that are not there any more; whether there was one.
   ///
   /// One that is just being made is not there either, and its directory is not noted yet.
@@ -171,7 +178,7 @@ package final class Containers: Sendable {
   private func claim(_ record: ContainerRecord, for team: Team, isThere: Bool) throws(StoreError) {
     if record.team == team { return }
     if let other = record.team, isThere {
-      throw .containerOfOtherTeam(path: "\(path)/\(record.path)", team: team.words, other: other.words)
+      throw .container(record, at: "\(path)/\(record.path)", isNotFor: team, but: other)
     }
     try registry.note(team, of: record)
   }

@@ -106,11 +106,12 @@ extension Homes {
   /// What is installed in the home is sealed, and nobody's to change.
   private static func sealedPaths(
     in name: String, _ registry: Registry, _ owner: UInt32, _ account: Account
-  ) throws(StoreError) -> Set<String> {
+  ) throws(StoreError) -> Set<[[UInt8]]> {
     guard owner != account.uid else { return [] }
     let prefix = "Users/\(name)/"
     let inHome = try registry.apps().map(\.path).filter { $0.utf8.starts(with: prefix.utf8) }
-    return Set(inHome.map { String(decoding: $0.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) })
+    return Set(
+      inHome.map { $0.utf8.dropFirst(prefix.utf8.count).split(separator: UInt8(ascii: "/")).map(Array.init) })
   }
 }
 

@@ -10,10 +10,10 @@ struct Handover {
   let from: UInt32
   let fromGroup: UInt32
   let to: Account
-  /// Below the home; what is there is left alone.
-  let sealed: Set<String>
+  /// The names that lead there from the home; what is there is left alone.
+  let sealed: Set<[[UInt8]]>
 
-  init(from home: FileStatus, to account: Account, sealed: Set<String>) {
+  init(from home: FileStatus, to account: Account, sealed: Set<[[UInt8]]>) {
     from = home.st_uid
     fromGroup = home.st_gid
     to = account
@@ -28,8 +28,7 @@ struct Handover {
 
   /// Whether something is to be looked at, and what is in it.
   func concerns(_ entry: DeepWalk.Entry) -> Bool {
-    sealed.isEmpty || entry.type != UInt8(DT_DIR)
-      || !sealed.contains(entry.path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/"))
+    sealed.isEmpty || entry.type != UInt8(DT_DIR) || !sealed.contains(entry.path)
   }
 
   // MARK: Carrying it out

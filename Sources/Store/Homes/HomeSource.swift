@@ -55,8 +55,12 @@ package struct HomeSource: ~Copyable {
     return TakenHome(homes: homes, taken: try homes.take(name), name: name)
   }
 
-  /// Removes what was left by those who were stopped.
-  package func clearRemainders() { try? homes.clearRemainders() }
+  /// Removes what was left by those who were stopped, and removed containers of homes that are no more.
+  package func clearRemainders(with held: [String] = []) {
+    guard let homes = try? homes else { return }
+    homes.clearRemainders()
+    homes.deleteHeld(held)
+  }
 
   /// By what a walk through the tree gets into a home.
   package func target(of name: String, in source: SharedFD) throws(StoreError) -> RedirectedNames.Target {
@@ -96,5 +100,19 @@ package struct TakenHome: Sendable {
   fileprivate let taken: String
   fileprivate let name: String
 
-  package func remove() throws(StoreError) { try homes.destroy(taken, of: name) }
+  /// Deletes it, and the removed containers of it that lie beside it.
+  package func remove(with held: [String]) throws(StoreError) {
+    homes.deleteHeld(held)
+    try homes.destroy(taken, of: name)
+  }
+}
+
+extension Homes {
+  /// Deletes removed containers that lie beside homes outside of the store; nobody can restore them any more.
+  fileprivate func deleteHeld(_ names: [String]) {
+    guard !names.isEmpty, let held = try? workshop.fd.openDirectory(StoreLayout.removedName) else { return }
+    for name in names where !name.utf8.contains(UInt8(ascii: "/")) {
+      try? access.removeTree(name, in: held.fd)
+    }
+  }
 }

@@ -9,6 +9,10 @@ extension Registry {
   /// A user can install so many for themselves.
   package static let appLimitOfUser = 1000
 
+  /// The apps that a user has for themselves can be in so many groups and have so many containers in iCloud,
+  /// each counted for each app: as many as a user can have containers.
+  package static let belongingLimitOfUser = containerLimitOfUser
+
   /// Throws if a user who is about to get an app has as many as a user can have.
   static func requireRoom(for app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     guard let user = app.user else { return }
@@ -16,20 +20,46 @@ extension Registry {
     guard count < appLimitOfUser else { throw .tooManyApps(user: user, limit: appLimitOfUser) }
   }
 
+  /// Throws if the groups and the containers in iCloud of an app, or of its next version, are too many for
+  /// its user.
+  static func requireRoomForBelongings(
+    of app: InstalledApp, in database: borrowing Database
+  ) throws(StoreError) {
+    guard let user = app.user else { return }
+    let others = try database.count(
+      """
+      SELECT (SELECT count(*) FROM apps JOIN app_groups ON app_groups.app = apps.id
+          WHERE user = ?1 AND apps.identifier <> ?2)
+        + (SELECT count(*) FROM apps JOIN app_clouds ON app_clouds.app = apps.id
+          WHERE user = ?1 AND apps.identifier <> ?2)
+      """, .integer(Int64(user)), .text(app.identifier.text))
+    guard others + Int64(app.groups.count + app.clouds.count) <= Int64(belongingLimitOfUser) else {
+      throw .tooManyGroups(user: user, limit: belongingLimitOfUser)
+    }
+  }
+
   /// All apps, by identifier; with a user, only those that are there for that one.
   package func apps(for user: UInt32? = nil) throws(StoreError) -> [InstalledApp] {
+    try apps(all: user == nil, orOf: user)
+  }
+
+  /// The machine's apps and, with a user, those that this user has for themselves.
+  package func apps(seenBy user: UInt32?) throws(StoreError) -> [InstalledApp] {
+    try apps(all: false, orOf: user)
+  }
+
+  /// All, or the machine's and one user's: what others have is not even read.
+  private func apps(all: Bool, orOf user: UInt32?) throws(StoreError) -> [InstalledApp] {
     try use { (database) throws(StoreError) in
-      let all = try database.rows(
+      let rows = try database.rows(
         """
         SELECT id, identifier, user, name, executable, version, \
         short_version, team, path, seal, installed, root
-        FROM apps ORDER BY identifier, user
-        """
+        FROM apps WHERE ?1 OR user IS NULL OR user = ?2 ORDER BY identifier, user
+        """, .integer(all ? 1 : 0), .optional(user)
       ) { (row) throws(StoreError) in try Row(row, database.path) }
       var apps: [InstalledApp] = []
-      for row in all where user == nil || row.app.user == nil || row.app.user == user {
-        apps.append(try row.complete(database))
-      }
+      for row in rows { apps.append(try row.complete(database)) }
       return apps
     }
   }
@@ -82,7 +112,7 @@ extension Registry {
     }
     var before = try known.complete(database)
     // If another root speaks for the team by now, the team's containers are under that one.
-    if before.team == app.team { before.root = app.root }
+    if before.team.hasSameBytes(as: app.team) { before.root = app.root }
     try database.run(
       """
       UPDATE apps SET name = ?, executable = ?, version = ?, short_version = ?, team = ?, path = ?,

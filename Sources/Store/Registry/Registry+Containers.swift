@@ -31,7 +31,9 @@ extension Registry {
     kind: ContainerKind? = nil, identifier: AppIdentifier? = nil, user: UInt32? = nil,
     isMarkedForRemoval: Bool? = nil
   ) throws(StoreError) -> [ContainerRecord] {
-    try use { (database) throws(StoreError) in
+    let isMarked: Database.Value = isMarkedForRemoval.map { .integer($0 ? 1 : 0) } ?? .null
+    if let kind, let identifier, let user { return try containers(kind, identifier, user, isMarked) }
+    return try use { (database) throws(StoreError) in
       let path = database.path
       return try database.rows(
         """
@@ -42,7 +44,22 @@ extension Registry {
         ORDER BY path
         """,
         kind.map { .text($0.rawValue) } ?? .null, identifier.map { .text($0.text) } ?? .null, .optional(user),
-        isMarkedForRemoval.map { .integer($0 ? 1 : 0) } ?? .null
+        isMarked
+      ) { (row) throws(StoreError) in try ContainerRecord(row, path) }
+    }
+  }
+
+  /// The one of which all is given that makes it the only one; the index finds it among everybody's.
+  private func containers(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, _ user: UInt32, _ isMarked: Database.Value
+  ) throws(StoreError) -> [ContainerRecord] {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows(
+        """
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root, kept
+        FROM containers WHERE kind = ?1 AND identifier = ?2 AND user = ?3 AND (?4 IS NULL OR doomed = ?4)
+        """, .text(kind.rawValue), .text(identifier.text), .integer(Int64(user)), isMarked
       ) { (row) throws(StoreError) in try ContainerRecord(row, path) }
     }
   }
@@ -129,15 +146,23 @@ extension Registry {
   }
 
   /// Forgets the apps and containers of a home that is no more.
-  package func forgetHome(_ name: String) throws(StoreError) {
+  ///
+  /// Nobody may restore what was removed from it. Returns the numbers of that: it lies in the store, where it
+  /// is deleted as if its time was over, or beside the home, where whoever deletes the home deletes it.
+  @discardableResult
+  package func forgetHome(_ name: String) throws(StoreError) -> [String] {
     let prefix = "Users/\(name)/"
     // Byte by byte, as the database compares: two names that look alike can be two homes.
     for app in try apps() where app.path.utf8.starts(with: prefix.utf8) {
       _ = try remove(app.identifier, of: app.user, keepingData: true)
     }
-    try change { (database) throws(StoreError) in
+    return try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
-      try database.run("DELETE FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      try database.run(
+        "UPDATE removed SET deleting = 1 WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      return try database.rows(
+        "SELECT uuid FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix)
+      ) { (row) throws(StoreError) in try row.text(0) }
     }
   }
 

@@ -71,8 +71,10 @@ extension Registry {
     case .install:
       if let known { throw .appExists(identifier: app.identifier.text, path: known.path) }
       try requireRoom(for: app, in: database)
+      try requireRoomForBelongings(of: app, in: database)
     case .update:
       guard let known, known == intent.before else { throw .appBusy(identifier: app.identifier.text) }
+      try requireRoomForBelongings(of: app, in: database)
       guard let waiting = intent.waiting else { break }
       // Another one may wait by now, or none.
       guard try waitingUpdate(of: app.identifier, for: app.user, in: database)?.name == waiting else {

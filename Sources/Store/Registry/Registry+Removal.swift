@@ -9,7 +9,9 @@ package import Policy
 // - only those of the app's team, under the same root;
 // - only those that no other app of that team uses for the same user;
 // - never one that somebody has kept: only its user removes that or, if it was kept for the machine, an
-//   administrator, by an uninstall of an app that is not installed any more.
+//   administrator, by an uninstall of an identifier of which they have no app any more.
+//
+// A container in iCloud goes by its user's order alone, which names it.
 //
 // Identifiers that differ in case only are one: an earlier version of an app may have spelled its own, or its
 // group's, otherwise.
@@ -23,24 +25,34 @@ extension Registry {
     let keeper: Keeper = app.user == nil ? .machine : .owner
     for identifier in identifiers {
       try database.run(
-        """
-        UPDATE containers SET doomed = ?1, kept = ?2
-        WHERE kind = ?3 AND identifier = ?4 COLLATE NOCASE AND doomed = 0 AND kept = 0
-          AND (?5 IS NULL OR user = ?5) AND (team IS NULL OR team = ?6 AND root IS ?7)
-          AND NOT EXISTS (
-            SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
-            WHERE (apps.user IS NULL OR apps.user = containers.user)
-              AND (containers.team IS NULL OR apps.team = containers.team AND apps.root IS containers.root)
-              AND (?3 = 'data' AND apps.identifier = containers.identifier
-                OR ?3 = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE))
-        """, .integer(keepingData ? 0 : 1), .integer(keepingData ? keeper.rawValue : 0),
+        releaseStatement, .integer(keepingData ? 0 : 1), .integer(keepingData ? keeper.rawValue : 0),
         .text(kind.rawValue), .text(identifier.text), .optional(app.user), .text(app.team),
         .optional(app.root))
     }
   }
 
-  /// Marks for removal what an app has left that is not installed any more, or a group without members: for a
-  /// user all of it; with no user, what all users have but what others than the caller have kept themselves.
+  static let releaseStatement: StaticString = """
+    UPDATE containers SET doomed = ?1, kept = ?2
+    WHERE kind = ?3 AND identifier = ?4 COLLATE NOCASE AND doomed = 0 AND kept = 0
+      AND (?5 IS NULL OR user = ?5) AND (team IS NULL OR team = ?6 AND root IS ?7)
+      AND NOT EXISTS (
+        SELECT 1 FROM apps
+        WHERE containers.kind = 'data' AND apps.identifier = containers.identifier
+          AND (apps.user IS NULL OR apps.user = containers.user)
+          AND (containers.team IS NULL OR apps.team = containers.team AND apps.root IS containers.root))
+      AND NOT EXISTS (
+        SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
+        WHERE containers.kind = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE
+          AND (apps.user IS NULL OR apps.user = containers.user)
+          AND (containers.team IS NULL OR apps.team = containers.team AND apps.root IS containers.root))
+    """
+
+  /// Marks for removal what the apps of a team have left that are not installed any more, or a group without
+  /// members, although another team's app may have the same name: for a user all of it; with no user, what
+  /// all users have but what others than the caller have kept themselves.
+  ///
+  /// If there is nothing of that, it is the user's container in iCloud of that name; with no user, the
+  /// caller's own, since it is nobody else's to remove.
   ///
   /// Returns how many containers those are.
   package func doomLeft(
@@ -48,18 +60,48 @@ extension Registry {
   ) throws(StoreError) -> Int {
     try change { (database) throws(StoreError) in
       try database.run(
-        """
-        UPDATE containers SET doomed = 1, kept = 0
-        WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1 COLLATE NOCASE
-          AND (user = ?2 OR ?2 IS NULL AND (kept <> 1 OR user = ?3))
-          AND NOT EXISTS (
-            SELECT 1 FROM apps LEFT JOIN app_groups ON app_groups.app = apps.id
-            WHERE (apps.identifier = ?1 OR app_groups.identifier = ?1 COLLATE NOCASE)
-              AND (apps.user IS NULL OR apps.user = containers.user))
-        """, .text(identifier.text), .optional(user), .integer(Int64(caller)))
+        Self.leftStatement, .text(identifier.text), .optional(user), .integer(Int64(caller)))
+      let count = database.changes
+      guard count == 0 else { return count }
+      try database.run(Self.leftInCloudStatement, .text(identifier.text), .integer(Int64(user ?? caller)))
       return database.changes
     }
   }
+
+  // An app of the team's uses a container also under a root that an administrator has replaced: it gets the
+  // team's data by its next update.
+
+  static let leftStatement: StaticString = """
+    UPDATE containers SET doomed = 1, kept = 0
+    WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1 COLLATE NOCASE
+      AND (user = ?2 OR ?2 IS NULL AND (kept <> 1 OR user = ?3))
+      AND NOT EXISTS (
+        SELECT 1 FROM apps
+        WHERE containers.kind = 'data' AND apps.identifier = containers.identifier
+          AND (apps.user IS NULL OR apps.user = containers.user)
+          AND (containers.team IS NULL OR apps.team = containers.team
+            AND (apps.root IS containers.root OR apps.root IS NULL
+              OR EXISTS (SELECT 1 FROM former_roots AS f WHERE f.team = apps.team AND f.root = apps.root))))
+      AND NOT EXISTS (
+        SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
+        WHERE containers.kind = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE
+          AND (apps.user IS NULL OR apps.user = containers.user)
+          AND (containers.team IS NULL OR apps.team = containers.team
+            AND (apps.root IS containers.root OR apps.root IS NULL
+              OR EXISTS (SELECT 1 FROM former_roots AS f WHERE f.team = apps.team AND f.root = apps.root))))
+    """
+
+  static let leftInCloudStatement: StaticString = """
+    UPDATE containers SET doomed = 1, kept = 0
+    WHERE doomed = 0 AND kind = 'cloud' AND identifier = ?1 COLLATE NOCASE AND user = ?2
+      AND NOT EXISTS (
+        SELECT 1 FROM app_clouds JOIN apps ON apps.id = app_clouds.app
+        WHERE app_clouds.identifier = containers.identifier COLLATE NOCASE
+          AND (apps.user IS NULL OR apps.user = containers.user)
+          AND (containers.team IS NULL OR apps.team = containers.team
+            AND (apps.root IS containers.root OR apps.root IS NULL
+              OR EXISTS (SELECT 1 FROM former_roots AS f WHERE f.team = apps.team AND f.root = apps.root))))
+    """
 
   /// Notes that an app uses a container again: nobody keeps it any more.
   func noteUse(of container: ContainerRecord) throws(StoreError) {

@@ -68,7 +68,9 @@ extension Registry {
   /// Whether a team may have what was noted for another one: the same text under a root that an administrator
   /// has replaced by this one's, see ``pin(_:to:)``.
   package func isSuccessor(_ team: Team, of noted: Team) throws(StoreError) -> Bool {
-    guard noted.text == team.text, let root = team.root, let former = noted.root, former != root else {
+    guard noted.text.hasSameBytes(as: team.text), let root = team.root, let former = noted.root,
+      former != root
+    else {
       return false
     }
     return try use { (database) throws(StoreError) in
@@ -80,6 +82,22 @@ extension Registry {
       ) { (row) throws(StoreError) in try row.integer(0) }
       return !rows.isEmpty
     }
+  }
+
+  /// The roots that an administrator has replaced, by the team that speaks now.
+  package func formerRoots() throws(StoreError) -> [Team: [[UInt8]]] {
+    let rows = try use { (database) throws(StoreError) in
+      try database.rows(
+        """
+        SELECT teams.team, teams.root, former_roots.root
+        FROM teams JOIN former_roots ON former_roots.team = teams.team
+        WHERE former_roots.root <> teams.root ORDER BY former_roots.root
+        """
+      ) { (row) throws(StoreError) in
+        (team: Team(try row.text(0), root: try row.bytes(1)), former: try row.bytes(2))
+      }
+    }
+    return Dictionary(grouping: rows) { $0.team }.mapValues { $0.map { $0.former } }
   }
 
   /// Says which root speaks for a team from now on; the data that the team has here are under that root then,

@@ -325,5 +325,18 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 16",
       ]),
+    Step(
+      name: "identifiers in any case",
+      statements: [
+        // An index serves comparisons of its own kind alone.
+        """
+        CREATE INDEX IF NOT EXISTS containers_in_any_case
+        ON containers (kind, identifier COLLATE NOCASE)
+        """,
+        "CREATE INDEX IF NOT EXISTS groups_in_any_case ON app_groups (identifier COLLATE NOCASE)",
+        "CREATE INDEX IF NOT EXISTS clouds_in_any_case ON app_clouds (identifier COLLATE NOCASE)",
+        "CREATE INDEX IF NOT EXISTS containers_of_users ON containers (user)",
+        "PRAGMA user_version = 17",
+      ]),
   ]
 }

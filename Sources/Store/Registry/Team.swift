@@ -16,6 +16,17 @@ package struct Team: Codable, Hashable, Sendable {
     self.root = root
   }
 
+  // Byte by byte, as the database compares: texts that look alike can be two.
+
+  package static func == (one: Team, other: Team) -> Bool {
+    one.text.hasSameBytes(as: other.text) && one.root == other.root
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    for byte in text.utf8 { hasher.combine(byte) }
+    hasher.combine(root)
+  }
+
   /// As people tell it from another one of the same name.
   package var words: String {
     guard let root else { return "\(text) (of a root that is not known)" }

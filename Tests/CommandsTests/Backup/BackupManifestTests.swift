@@ -83,11 +83,11 @@ internal import Testing
 
   private func isRefused(
     _ manifest: BackupManifest, _ kind: ContainerKind, _ identifier: String, home: String,
-    _ app: AppDescription
+    _ app: AppDescription, isNamed: Bool = false
   ) throws -> Bool {
     let identifier = try #require(AppIdentifier(identifier))
     do {
-      try manifest.require(kind, identifier, ofHome: home, isFor: app)
+      try manifest.require(kind, identifier, ofHome: home, isFor: app, isNamed: isNamed)
       return false
     } catch {
       return true
@@ -120,6 +120,57 @@ internal import Testing
     }
     let own = manifest.reduced(toHome: "anna", ownedBy: 501)
     #expect(own.containers == [container("anna", .group, "T1", root: "aa")])
+  }
+
+  /// The attack: everyone's app has the identifier of another team's app, whose data are in the home.
+  @Test func ownContainersAreForTheTeamThatHadThemToo() throws {
+    var manifest = try read(homes: Self.homes)
+    manifest.kinds = ContainerKind.allCases
+    manifest.containers = [
+      .init(home: "anna", kind: .data, identifier: "org.example.all", team: "T2", root: "aa"),
+      .init(home: "ben", kind: .data, identifier: "org.example.all", team: "T", root: "aa"),
+      .init(home: "anna", kind: .group, identifier: "org.example.all", team: "T", root: "aa"),
+    ]
+    let impostor = try Self.app("org.example.all", team: "T", root: "aa")
+    let real = try Self.app("org.example.all", team: "T2", root: "aa")
+    for manifest in [manifest, try BackupManifest(reading: manifest.encoded)] {
+      for isNamed in [false, true] {
+        #expect(try isRefused(manifest, .data, "org.example.all", home: "anna", impostor, isNamed: isNamed))
+        #expect(try !isRefused(manifest, .data, "org.example.all", home: "anna", real, isNamed: isNamed))
+        #expect(try isRefused(manifest, .data, "org.example.all", home: "ben", real, isNamed: isNamed))
+        #expect(try !isRefused(manifest, .data, "org.example.all", home: "ben", impostor, isNamed: isNamed))
+      }
+      // A root that an administrator has replaced.
+      var later = try Self.app("org.example.all", team: "T2", root: "bb")
+      #expect(try isRefused(manifest, .data, "org.example.all", home: "anna", later))
+      later.formerRoots = ["cc", "aa"]
+      #expect(try !isRefused(manifest, .data, "org.example.all", home: "anna", later))
+      // What is not noted is known of nobody's app, not even of a user's own.
+      let own = try Self.app("org.example.own", team: "T", root: nil)
+      #expect(try isRefused(manifest, .data, "org.example.own", home: "anna", own))
+      #expect(try !isRefused(manifest, .data, "org.example.own", home: "anna", own, isNamed: true))
+    }
+    #expect(manifest.reduced(toHome: "anna", ownedBy: 501).kinds == ContainerKind.allCases)
+  }
+
+  /// Those say of groups and iCloud whose they are, or of none; a user's own app is its data's.
+  @Test(arguments: [false, true]) func earlierBackupsAreForOwnAppsOrForThoseThatAreNamed(
+    notesGroups: Bool
+  ) throws {
+    var manifest = try read(homes: Self.homes)
+    if notesGroups { manifest.containers = [] }
+    let (own, others) = (
+      try Self.app("org.example.own", team: "T", root: nil),
+      try Self.app("org.example.own", team: "T2", root: nil)
+    )
+    for home in ["anna", "ben"] {
+      #expect(try !isRefused(manifest, .data, "org.example.own", home: home, own))
+      #expect(try isRefused(manifest, .data, "org.example.own", home: home, others, isNamed: true))
+    }
+    #expect(try isRefused(manifest, .data, "org.example.own", home: "eve", own))
+    let everyones = try Self.app("org.example.all", team: "T", root: nil)
+    #expect(try isRefused(manifest, .data, "org.example.all", home: "anna", everyones))
+    #expect(try !isRefused(manifest, .data, "org.example.all", home: "anna", everyones, isNamed: true))
   }
 
   /// Backups of earlier versions say only which app had a right to what.

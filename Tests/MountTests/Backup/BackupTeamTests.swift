@@ -103,6 +103,61 @@ struct BackupTeamTests {
     #expect(try secrets(third, fixture) == ["cloud-secret", "group-secret", "own-secret"], "\(restored)")
   }
 
+  /// An app of the other one's identifier, installed for everyone beside data that the other one has left.
+  @Test(arguments: [false, true]) func ownContainersAreForTheirTeamAlone(rootless: Bool) throws {
+    let fixture = try prepare(rootless: rootless)
+    let store = fixture.run.mounted
+    try succeed(store, "uninstall", "org.example.shared", "--keep-data")
+    let impostor = try make(
+      "Impostor", version: "1", identifier: "org.example.shared", by: "evil", fixture.run)
+    // It is installed, and its containers can't be made for a caller who has those data.
+    let installed = try store.run(["install", impostor, "--store", store.store])
+    #expect(installed.status == (rootless ? 1 : 0), "\(installed)")
+    _ = try fixture.succeed("init; backup now --store \"$POINT\"; bring \"$SCRATCH/new\"")
+    let (other, _) = try fixture.anotherStore()
+    try succeed(other, "install", impostor)
+    for named in ["", " org.example.shared"] {
+      let refused = try fixture.shell("backup restore --to '\(other.point)' --replace\(named)")
+      #expect(
+        refused.status == 1
+          && refused.errors.contains(
+            "org.example.shared: in the backup it belongs to apps of the team ABCDE12345, but "
+              + "org.example.shared is signed by another team, ZZZZZ99999"),
+        "\(refused)")
+      #expect(try secrets(other, fixture) == [])
+    }
+  }
+
+  /// A backup of an earlier version does not say whose an app's own data are.
+  @Test(arguments: [false, true]) func earlierBackupsAreForAppsThatAreNamed(rootless: Bool) throws {
+    let fixture = try prepare(rootless: rootless)
+    let home = "\(fixture.run.mounted.point)/Users/\(fixture.run.user.name)"
+    let secret = "\(home)/Library/Containers/org.example.shared/Data/Documents/own-secret"
+    let restore = "\"$INSULA\" backup restore --from \"$SCRATCH/old$POINT\" --to \"$POINT\" --replace"
+    let left = try fixture.shell(
+      """
+      set -e; init; backup now --store "$POINT"; bring "$SCRATCH/old"; rm '\(secret)'
+      python3 - "$SCRATCH/old$POINT/manifest.json" <<'END'
+      import json, sys
+      manifest = json.load(open(sys.argv[1]))
+      assert set(manifest.pop("kinds")) == {"data", "group", "cloud"}
+      manifest["containers"] = [it for it in manifest["containers"] if it["kind"] != "data"]
+      json.dump(manifest, open(sys.argv[1], "w"))
+      END
+      \(restore)
+      """)
+    #expect(left.status == 1, "\(left)")
+    #expect(
+      left.errors.contains(
+        "org.example.shared: the backup does not say to which team's apps it belongs, so it was left out; "
+          + "if it belongs to the one that is installed, signed by the team ABCDE12345, name the app: "
+          + "'insula backup restore org.example.shared'"), "\(left.errors)")
+    #expect(try secrets(fixture.run.mounted, fixture) == ["cloud-secret", "group-secret"])
+    let named = try fixture.shell("\(restore) org.example.shared")
+    #expect(named.status == 0, "\(named)")
+    #expect(try secrets(fixture.run.mounted, fixture) == ["cloud-secret", "group-secret", "own-secret"])
+  }
+
   @Test(arguments: [false, true]) func importedDataAreForTheirTeamAlone(rootless: Bool) throws {
     let fixture = try prepare(rootless: rootless)
     _ = try fixture.succeed("\"$INSULA\" backup export \"$SCRATCH/export\" --store \"$POINT\"")

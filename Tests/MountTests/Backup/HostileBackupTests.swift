@@ -37,12 +37,14 @@ struct HostileBackupTests {
     func make(
       _ script: String,
       manifest: String =
-        #"{"format":1,"insula":"1","made":1,"store":"/s","apps":APPS,"grants":[],"consents":[]}"#
+        #"{"format":1,"insula":"1","made":1,"store":"/s","apps":APPS,"grants":[],"consents":[],"#
+        + #""kinds":["data"],"containers":[{"home":"USER","kind":"data","identifier":"org.example.notes","#
+        + #""team":"ABCDE12345"}]}"#
     ) throws {
       let app =
         #"[{"identifier":"org.example.notes","name":"N","version":"1","team":"ABCDE12345","#
         + #""seal":"../..","bundle":"../../x"}]"#
-      let text = manifest.replacingOccurrences(of: "APPS", with: app)
+      let text = manifest.replacing("APPS", with: app).replacing("USER", with: user)
       _ = try fixture.succeed(
         """
         rm -rf "$(dirname "$POINT")/hostile"; mkdir -p '\(home)/Documents'; cd '\(home)'

@@ -63,6 +63,39 @@ struct HomeDeletionTests {
         """, "There are no volumes.\nShared\n0\nhas the home\nme\n", as: Self.root)
   }
 
+  /// What was removed from a home and could be restored is deleted with it, and nothing that others have.
+  @Test(arguments: [false, true]) func removedContainersGoWithTheHome(isStopped: Bool) throws {
+    let homes = try HomeVolumeTests.Homes()
+    // An app that is everyone's leaves a container of the user's, which is held beside the home.
+    _ = try homes.shell("run true")
+    try homes.expect(
+      """
+      insula uninstall "$APP" >/dev/null; R=$(echo "$S"/.insula/*-*/removed)
+      ls "$R" | wc -l; mkdir "$R/of-another-home"
+      """, "1\n", as: Self.root)
+    if isStopped {
+      _ = try homes.run.mounted.unmount()
+      try homes.expect(
+        Self.registry + """
+          registry 'UPDATE volumes SET options = options | 64'
+          mv "$S/$NAME" "$(echo "$S"/.insula/*-*)/.$NAME.removed-999999"
+          """, "\n", as: Self.root)
+      try homes.run.mounted.mount()
+    } else {
+      // Past the command, which deletes what was removed beforehand.
+      try homes.expect(
+        Self.registry + """
+          registry 'UPDATE removed SET user = user + 1'; user remove "$NAME" --delete-home | grep -o Removed
+          """, "\nRemoved\n", as: Self.root)
+    }
+    try homes.expect(
+      Self.registry + """
+        R=$(echo "$S"/.insula/*-*/removed)
+        until [ "$(ls "$R" | wc -l)" = 1 ] || [ $((w+=1)) -gt 3000 ]; do sleep 0.02; done
+        ls "$R"; registry 'SELECT count(*) FROM removed WHERE deleting = 0'
+        """, "of-another-home\n0\n", as: Self.root)
+  }
+
   /// Where a home must not be, nothing is made.
   @Test func whatOverlapsIsNotEvenMade() throws {
     let homes = try HomeVolumeTests.Homes()

@@ -86,7 +86,7 @@ struct SourceUpdate {
         identifier: app.identifier, installed: app.version, available: entry.release, result: kind,
         message: message, home: app.home)
     }
-    guard app.team == signer.team else {
+    guard app.team.hasSameBytes(as: signer.team) else {
       return result(
         .failed, "the index is signed by the team \(signer.team), and the app by the team \(app.team)")
     }

@@ -33,22 +33,22 @@ struct AppRestore {
         continue
       }
       do {
-        let there: (team: String, root: String?)
+        let there: AppDescription
         if let known = try? access.app(identifier, for: user) {
-          there = (known.team, known.root)
+          there = known
         } else if let bundle = try bundle(of: app) {
           let domain: AppDomain =
             try app.home != nil
             ? AppDomain(home: home) : app.domain == .everyone ? DomainChoice().forNewApp(access) : app.domain
           let installed = try access.install(bundle.fd, named: app.bundle, for: domain)
           access.context.console.say("Installed \(installed.title).")
-          there = (installed.team, installed.root?.asHexadecimal)
+          there = try access.app(identifier, for: user)
         } else {
           leaveOut("it is not installed; install it, or name a directory that has it with '--bundles'")
           continue
         }
         // An app with the same name that somebody else has signed gets none of its data.
-        guard there.team == app.team, app.root == nil || there.root == nil || there.root == app.root else {
+        guard BackupTeam(app.team, root: app.root).includes(there) else {
           leaveOut("the one that is installed is signed by another team, \(there.team.sanitized)")
           continue
         }

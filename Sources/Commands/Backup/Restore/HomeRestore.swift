@@ -127,13 +127,18 @@ struct HomeRestore {
     var found: [Container] = []
     for app in apps {
       guard let identifier = AppIdentifier(app.identifier) else { continue }
-      let known = try? access.app(identifier, for: uid)
-      let groups = known?.groups.compactMap { AppIdentifier($0) } ?? []
+      let known: AppDescription
+      do { known = try access.app(identifier, for: uid) } catch {
+        failed.append("\(identifier): \(CommandFailure(error).message)")
+        continue
+      }
+      let groups = known.groups.compactMap { AppIdentifier($0) }
       for (kind, name) in [(ContainerKind.data, identifier)] + groups.map({ (.group, $0) })
       where !found.contains(where: { $0.kind == kind && $0.identifier == name }) {
         do {
-          if kind == .group, let known, has(kind, name) {
-            try backup.manifest.require(kind, name, ofHome: self.name, isFor: known)
+          if has(kind, name) {
+            try backup.manifest.require(
+              kind, name, ofHome: self.name, isFor: known, isNamed: !choice.apps.isEmpty)
           }
           if let container = try container(kind, name, of: identifier) { found.append(container) }
         } catch {
