@@ -325,5 +325,24 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 16",
       ]),
+    Step(
+      name: "holders of numbers",
+      statements: [
+        // What the account of a user's number was called when it decided something for the first time.
+        """
+        CREATE TABLE holders (
+          user INTEGER PRIMARY KEY,
+          name TEXT NOT NULL
+        ) STRICT
+        """,
+        // Whose a home elsewhere is: while it is away it can't be looked at.
+        """
+        CREATE TABLE home_owners (
+          volume INTEGER PRIMARY KEY REFERENCES volumes ON DELETE CASCADE,
+          owner INTEGER NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 17",
+      ]),
   ]
 }
