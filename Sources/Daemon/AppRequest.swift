@@ -3,6 +3,7 @@
 
 package import Apps
 package import Policy
+package import Store
 
 /// What is to be changed about the apps of a store: asked of a daemon, or done by the command itself where
 /// none runs.
@@ -32,7 +33,7 @@ package enum AppRequest: Equatable, Sendable {
   /// Delete a removed container for good, or all of a user.
   case deleteRemoved(Int64?, of: UInt32?)
   /// Forget what counts for a user, unless they have a home.
-  case forget(UInt32)
+  case forget(FormerUser)
 
   /// What it has to wait for.
   var queue: ControlQueue {
@@ -47,12 +48,12 @@ package enum AppRequest: Equatable, Sendable {
 extension AppRequest: Codable {
   private enum Action: String, Codable {
     case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
-    case removed, restoreRemoved, deleteRemoved, forget
+    case removed, restoreRemoved, deleteRemoved, forget, forgetHome
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
-    case whenClosed, purge, utilities, network, number, user
+    case whenClosed, purge, utilities, network, number, user, successor
   }
 
   package init(from decoder: any Decoder) throws {
@@ -62,6 +63,12 @@ extension AppRequest: Codable {
     func domain() throws -> AppDomain {
       if let home = try fields.decodeIfPresent(String.self, forKey: .home) { return .user(home) }
       return try flag(.utilities) ? .utilities : try flag(.network) ? .network : .everyone
+    }
+    func former(isHomeAlone: Bool) throws -> FormerUser {
+      FormerUser(
+        try fields.decode(UInt32.self, forKey: .user),
+        removedHome: try fields.decodeIfPresent(String.self, forKey: .home), isHomeAlone: isHomeAlone,
+        successor: try fields.decodeIfPresent(String.self, forKey: .successor))
     }
     self =
       switch try fields.decode(Action.self, forKey: .action) {
@@ -87,7 +94,8 @@ extension AppRequest: Codable {
         .deleteRemoved(
           try fields.decodeIfPresent(Int64.self, forKey: .number),
           of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
-      case .forget: .forget(try fields.decode(UInt32.self, forKey: .user))
+      case .forget: .forget(try former(isHomeAlone: false))
+      case .forgetHome: .forget(try former(isHomeAlone: true))
       }
   }
 
@@ -139,9 +147,12 @@ extension AppRequest: Codable {
       try encode(.deleteRemoved)
       try fields.encodeIfPresent(number, forKey: .number)
       try fields.encodeIfPresent(user, forKey: .user)
-    case .forget(let user):
-      try encode(.forget)
-      try fields.encode(user, forKey: .user)
+    case .forget(let former):
+      // A daemon of an earlier version would forget the user as well.
+      try encode(former.isHomeAlone ? .forgetHome : .forget)
+      try fields.encode(former.user, forKey: .user)
+      try fields.encodeIfPresent(former.removedHome, forKey: .home)
+      try fields.encodeIfPresent(former.successor, forKey: .successor)
     }
     try fields.encode(allowsDowngrade, forKey: .allowsDowngrade)
     try fields.encode(keepsData, forKey: .keepsData)

@@ -4,30 +4,39 @@
 package import Apps
 internal import LinuxIO
 internal import Policy
-internal import Store
+package import Store
 
 extension AppRequestHandler {
   /// Forgets what counts for a user who has no home: it must not count for the next holder of the number.
   ///
-  /// While there is a home of theirs, nothing is forgotten.
-  package func forget(_ user: UInt32, by caller: CallerIdentity) throws(ControlFailure) {
+  /// What was thrown away is in nobody's reach afterwards, and is deleted by ``Store/removeLeft()``.
+  @discardableResult
+  package func forget(
+    _ former: FormerUser, by caller: CallerIdentity
+  ) throws(ControlFailure) -> ForgottenParts {
+    let user = former.user
     guard caller.uid == 0 || caller.uid == ProcessID.user || caller.uid == user else {
       throw ControlFailure("only root may do this for another user", .EPERM)
     }
     do throws(StoreError) {
-      guard let forgotten = try store.forget(user, in: registry), !forgotten.isNothing else {
-        return
-      }
-      let what = [
-        "\(forgotten.consents) consents", "\(forgotten.grants) grants",
-        "\(forgotten.openers) apps chosen for documents", "\(forgotten.volumes) volumes",
-      ].joined(separator: ", ")
-      log([
-        LogEntry(
-          now: .consentReset, user: user, app: nil, by: caller.uid, detail: "no home any more: \(what)")
-      ])
+      if let home = former.removedHome { try store.forget(home: home, of: user, in: registry) }
+      let parts = try store.parts(toForgetOf: former, in: registry)
+      // What the registry has goes last: by that whoever goes on after a stop knows that there is more.
+      if parts.contains(.log) { try forgetLog(user) }
+      if parts.contains(.trash) { try containers().takeTrash(of: user) }
+      if parts.contains(.decisions) { note(try registry.forget(user: user), of: user, by: caller) }
+      return parts
     } catch {
       throw ControlFailure(error)
     }
+  }
+
+  /// In the log of whoever has it done: that of the user is the next holder's.
+  private func note(_ forgotten: Registry.Forgotten, of user: UInt32, by caller: CallerIdentity) {
+    let what = [
+      "\(forgotten.consents) consents", "\(forgotten.grants) grants",
+      "\(forgotten.openers) apps chosen for documents", "\(forgotten.volumes) volumes",
+    ].joined(separator: ", ")
+    log([LogEntry(now: .consentReset, user: caller.uid, detail: "uid \(user) has no home any more: \(what)")])
   }
 }

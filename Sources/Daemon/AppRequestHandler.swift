@@ -13,27 +13,31 @@ package struct AppRequestHandler: Sendable {
   let registry: Registry
   let observer: any TreeObserver
   let log: EventRecorder
+  /// Deletes what is in the log of a user.
+  let forgetLog: @Sendable (UInt32) throws(StoreError) -> Void
   /// Where containers are made.
-  private let containers: @Sendable () throws(StoreError) -> Containers
+  let containers: @Sendable () throws(StoreError) -> Containers
 
   package init(
     _ store: Store, _ registry: Registry, observer: any TreeObserver, log: @escaping EventRecorder,
+    forgetLog: @escaping @Sendable (UInt32) throws(StoreError) -> Void,
     containers: @escaping @Sendable () throws(StoreError) -> Containers
   ) {
     self.store = store
     self.registry = registry
     self.observer = observer
     self.log = log
+    self.forgetLog = forgetLog
     self.containers = containers
   }
 
   /// On a store that nobody serves.
   package init(_ store: Store, _ registry: Registry) {
     let log = StoreLog(store)
-    self.init(store, registry, observer: NoTreeObserver(), log: { try? log.append($0) }) {
-      () throws(StoreError) in
-      try Containers(store, registry)
-    }
+    self.init(
+      store, registry, observer: NoTreeObserver(), log: { try? log.append($0) },
+      forgetLog: { (user) throws(StoreError) in try log.forget(user) },
+      containers: { () throws(StoreError) in try Containers(store, registry) })
   }
 
   /// Ends what was stopped before its end, of which a store that is opened for writing may have some.
@@ -87,8 +91,8 @@ package struct AppRequestHandler: Sendable {
       case .restoreRemoved(let number): return .removed(try restoreRemoved(number, by: caller))
       case .deleteRemoved(let number, let user):
         return .removed(try deleteRemoved(number, of: user, by: caller, isCancelled: wait.isCancelled))
-      case .forget(let user):
-        try forget(user, by: caller)
+      case .forget(let former):
+        try forget(former, by: caller)
         return .done
       case .purge(let request): return .purged(try purge(request, by: caller, isCancelled: wait.isCancelled))
       }

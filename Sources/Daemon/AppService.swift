@@ -136,7 +136,9 @@ final class AppService: Sendable {
       let registry: Registry
       do throws(StoreError) {
         // Without a registry nobody has decided anything.
-        if case .forget = request, try knownRegistry() == nil { return .done }
+        if case .forget(let former) = request, former.removedHome == nil, try knownRegistry() == nil {
+          return .done
+        }
         registry = try openRegistry()
       } catch {
         return .failure(ControlFailure(error))
@@ -144,11 +146,10 @@ final class AppService: Sendable {
       let handler = handler(registry, tree)
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
       guard let bundle = call.descriptor else {
-        let reply = handler.reply(to: request, on: nil, by: caller, wait)
-        if case .forget(let user) = request, reply == .done {
-          trust.withLock { $0 }?.consents.forget(user)
-          volumes.withLock { $0 }?.removeForgotten(of: user)
+        if case .forget(let former) = request {
+          return ControlReply { () throws(ControlFailure) in try forget(former, by: caller, handler) }
         }
+        let reply = handler.reply(to: request, on: nil, by: caller, wait)
         if case .purged(let report) = reply { noteUsage(report) }
         return reply
       }
@@ -162,11 +163,36 @@ final class AppService: Sendable {
     }
   }
 
+  /// What was forgotten counts no more for what runs and is mounted either.
+  private func forget(
+    _ former: FormerUser, by caller: CallerIdentity, _ handler: AppRequestHandler
+  ) throws(ControlFailure) -> ControlReply {
+    let parts = try handler.forget(former, by: caller)
+    guard parts.contains(.decisions) else { return .done }
+    trust.withLock { $0 }?.consents.forget(former.user)
+    volumes.withLock { $0 }?.removeForgotten(of: former.user)
+    removeLeft()
+    // What goes is noted, with names that are the former holder's.
+    guard parts.contains(.log) else { return .done }
+    do throws(StoreError) { try log.forget(former.user) } catch { throw ControlFailure(error) }
+    return .done
+  }
+
   private func handler(_ registry: Registry, _ tree: MountedTree) -> AppRequestHandler {
-    AppRequestHandler(store, registry, observer: tree, log: { [log] in log.record($0) }) {
-      () throws(StoreError) in
-      try tree.containers(registry)
+    AppRequestHandler(
+      store, registry, observer: tree, log: { [log] in log.record($0) },
+      forgetLog: { [log] (user) throws(StoreError) in try log.forget(user) },
+      containers: { () throws(StoreError) in try tree.containers(registry) })
+  }
+
+  /// Deletes what was taken out of the tree; nobody waits for that, and the next daemon deletes what is left.
+  private func removeLeft() {
+    let thread = try? JoinableThread(name: "left") { [store] in
+      do throws(StoreError) { try store.removeLeft() } catch {
+        DaemonLog.write("can't delete what was taken out of the tree: \(error)")
+      }
     }
+    thread?.detach()
   }
 
   /// Throws away what apps can make again, where nobody has asked for it; whether there was anything.

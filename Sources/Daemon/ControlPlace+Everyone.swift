@@ -114,11 +114,9 @@ package struct EveryonesDaemons: Sendable {
     var trees: [(place: Place, mount: MountEntry)] = []
     for mount in (try? MountTable.current())?.entries ?? []
     where mount.type == filesystemType && mount.source.hasPrefix("/") {
-      for option in mount.superOptions.split(separator: ",") where option.hasPrefix("user_id=") {
-        guard let user = UInt32(option.dropFirst("user_id=".utf8.count)) else { continue }
-        let place = Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user)
-        trees.append((place, mount))
-      }
+      guard let user = mount.server else { continue }
+      let place = Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user)
+      trees.append((place, mount))
     }
     return trees
   }

@@ -21,6 +21,16 @@ package struct MountEntry: Equatable, Sendable {
 }
 
 extension MountEntry {
+  /// Who has made a FUSE filesystem, and serves it; nil of others.
+  ///
+  /// Unlike its source, which is a text that whoever mounts chooses, this is what the kernel was told by the
+  /// mounting process's own number, or by root.
+  package var server: UInt32? {
+    let prefix = "user_id="
+    let option = superOptions.split(separator: ",").first { $0.hasPrefix(prefix) }
+    return option.flatMap { UInt32($0.dropFirst(prefix.utf8.count)) }
+  }
+
   /// Takes this mount away and no other, wherever its path leads by now; lazily, who uses it may finish.
   ///
   /// The table is a memory: whoever may rename a directory on the way can put another one or a link in its

@@ -157,11 +157,14 @@ package final class Store: Sendable {
   /// a mount lets nobody wait.
   private static func putAside(_ names: [[UInt8]], in staging: FD) throws(Errno) {
     guard !names.isEmpty else { return }
-    let aside = try staging.openDirectory("\(asidePrefix)\(UUIDText.random())", makingWith: 0o700)
+    let aside = try staging.openDirectory(newNameAside(), makingWith: 0o700)
     for name in names {
       try name.withName { (name) throws(Errno) in try staging.rename(name, to: aside.fd, name, flags: 0) }
     }
   }
+
+  /// A name in the directory for what is not finished that nothing has, for what ``removeLeft()`` removes.
+  static func newNameAside() -> String { "\(asidePrefix)\(UUIDText.random())" }
 
   private static let asidePrefix = "left-"
   private static func isAside(_ name: [UInt8]) -> Bool { name.starts(with: asidePrefix.utf8) }

@@ -33,6 +33,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case noHome(path: String)
   /// It is on a disk or a server that is not there.
   case homeIsAway(path: String)
+  /// It is away, and may be that user's.
+  case homeOwnerUnknown(user: UInt32, path: String)
   /// Another store has removed it, or does so.
   case homeIsGone(name: String)
   /// Others can make or change homes there.
@@ -150,6 +152,10 @@ extension StoreError: CustomStringConvertible {
     case .homeIsAway(let path):
       "the home \(path) is on a disk or server that is not there now; mount the store, "
         + "and see 'insula volume list'"
+    case .homeOwnerUnknown(let user, let path):
+      "can't tell whether uid \(user) has a home, since \(path) is not there now and its owner is not known; "
+        + "nothing was forgotten; mount the store with that disk or server ('insula volume list'), "
+        + "or give that home up with 'insula volume eject'"
     case .homeIsGone(let name):
       "the home of \(name) was removed by another store; 'insula volume eject Users/\(name)' gives it up, "
         + "and then 'insula user add' makes a new one"
@@ -273,7 +279,7 @@ extension StoreError {
     case .badHomeName: .usage
     case .noApp: .noApp
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,
-      .homeExists, .noHome, .homeIsAway, .homeIsGone, .homesOfOthers,
+      .homeExists, .noHome, .homeIsAway, .homeOwnerUnknown, .homeIsGone, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,

@@ -25,6 +25,20 @@ internal import Testing
     #expect(entry.superOptions.hasSuffix("allow_other"))
   }
 
+  /// No name of a source says who serves it.
+  @Test func serverIsAsTheKernelHasIt() {
+    let servers = MountTable(
+      parsing: """
+        40 22 0:35 / /a rw - fuse.insula /user_id=7,user_id=8 rw,user_id=1001,group_id=0,allow_other
+        41 22 0:36 / /b rw - fuse.insula user_id=7 rw,group_id=3,user_id=0
+        42 22 0:37 / /c rw - tmpfs user_id=7 rw,size=1k
+        43 22 0:38 / /d rw - fuse.insula /store rw,user_id=x
+        44 22 0:39 / /e rw - fuse.insula /store rw,user_id=4294967296
+        """
+    ).entries.map(\.server)
+    #expect(servers == [1001, 0, nil, nil, nil])
+  }
+
   @Test func unescapes() {
     #expect(MountTable(parsing: text).entries[2].mountPoint == "/mnt/a b\\c")
   }

@@ -119,6 +119,155 @@ struct FormerUserTests {
     #expect(try !state(of: anna).contains("authorized"))
   }
 
+  // MARK: What was logged and thrown away
+
+  /// Throws something away, and has something noted in the log of what was refused and of what was done.
+  private func leaveTraces(_ account: TemporaryAccount) throws {
+    let own = "\(shop.mounted.point)/.Trash/\(account.account.uid)"
+    let client = try Client(uid: account.account.uid, gid: account.account.gid)
+    try #require(try client.errno("mkdir", own, "448") == 0)
+    try #require(try client.errno("mkdir", own + "/deep", "448") == 0)
+    try #require(try client.run("create", own + "/deep/letter").errno == 0)
+    // The name of another one's trash is nobody else's: that is refused, and noted.
+    let number = account === anna ? ben.account.uid : anna.account.uid
+    #expect(try client.errno("mkdir", "\(shop.mounted.point)/.Trash/\(number)x", "448") == EPERM)
+    try #require(try client.errno("close all") == 0)
+    #expect(try eventually { try traces(account.account.uid) == ["trash", "denied", "done"] })
+  }
+
+  private func traces(_ uid: UInt32) throws -> [String] {
+    [
+      ("trash", "/tree/.Trash/\(uid)"), ("denied", "/state/log/\(uid).denied"),
+      ("done", "/state/log/\(uid).done"),
+    ].filter { access(shop.mounted.store + $0.1, F_OK) == 0 }.map(\.0)
+  }
+
+  /// The attack: the next holder of the number reads what the former one has thrown away, and the names of
+  /// their files in the log.
+  @Test(arguments: [true, false]) func logAndTrashGoWithTheHome(isMounted: Bool) throws {
+    for account in [anna, ben] { try leaveTraces(account) }
+    // One that is seen already is gone for whoever looks again.
+    let trash = shop.mounted.path(".Trash/\(anna.account.uid)")
+    #expect(access(trash + "/deep/letter", F_OK) == 0)
+    if !isMounted { try shop.succeed("unmount") }
+    try shop.succeed("user", "remove", anna.account.name, "--delete-home")
+    #expect(try traces(anna.account.uid) == [] && traces(ben.account.uid) == ["trash", "denied", "done"])
+    if !isMounted { try shop.mounted.mount() }
+    try shop.succeed("user", "add", anna.account.name)
+    #expect(access(trash, F_OK) == -1 && Errno.last == .ENOENT)
+    let log = try shop.run(as: anna, "log")
+    #expect(log.status == 0 && !log.output.contains("common"), "\(log)")
+    #expect(try shop.run(as: ben, "log").output.contains("common"))
+    // Root is told that it was done, and the store keeps nothing of it.
+    #expect(try shop.mounted.run("log", "--store", shop.mounted.store).output.contains("no home any more"))
+    #expect(try eventually { try shop.mounted.temporary.names(in: "store/state/staging").isEmpty })
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// Also if the home went by another way.
+  @Test(arguments: [true, false]) func logAndTrashGoBeforeTheNextHome(isMounted: Bool) throws {
+    for account in [anna, ben] { try leaveTraces(account) }
+    try shop.succeed("unmount")
+    for account in [anna, ben] {
+      let home = shop.mounted.backing("Users/\(account.account.name)")
+      try #require(try Program.run(["rm", "-r", home]).status == 0)
+    }
+    if isMounted { try shop.mounted.mount() }
+    try shop.succeed("user", "add", anna.account.name)
+    #expect(try traces(anna.account.uid) == [] && traces(ben.account.uid) == ["trash", "denied", "done"])
+  }
+
+  // MARK: Users without a home
+
+  /// Who has used the store without a home keeps what they have decided when they get one.
+  @Test(arguments: [true, false]) func decisionsStayWithTheFirstHome(isMounted: Bool) throws {
+    let cleo = try [TemporaryAccount(), TemporaryAccount()]
+    for account in cleo {
+      for words in [
+        ["consent", "deny", Self.app, "photos"], ["handlers", ".txt", "--set", Self.app],
+      ] {
+        let result = try shop.run(as: account, words)
+        try #require(result.status == 0, "\(words): \(result.errors)")
+      }
+      let name = "disk-\(account.account.name)"
+      try shop.mounted.temporary.makeDirectory(name, mode: 0o755)
+      let path = shop.mounted.temporary.appending(name)
+      try #require(chown(path, account.account.uid, account.account.gid) == 0)
+      let added = try shop.run(as: account, "volume", "add", path)
+      try #require(added.status == 0, "\(added.errors)")
+      try leaveTraces(account)
+    }
+    // The number of the second one was somebody else's when that was decided.
+    _ = try sql("UPDATE holders SET name = 'somebody' WHERE user = \(cleo[1].account.uid)")
+    let trash = shop.mounted.path(".Trash/\(cleo[0].account.uid)/deep/letter")
+    if !isMounted { try shop.succeed("unmount") }
+    for account in cleo { try shop.succeed("user", "add", account.account.name) }
+    #expect(try rows(cleo[0].account.uid) == [1, 1, 0, 0] && others(cleo[0].account.uid) == [1, 0])
+    #expect(try traces(cleo[0].account.uid) == ["trash", "denied", "done"])
+    #expect(try rows(cleo[1].account.uid) == [0, 0, 0, 0] && others(cleo[1].account.uid) == [0, 0])
+    #expect(try traces(cleo[1].account.uid) == [])
+    if !isMounted { try shop.mounted.mount() }
+    let consents = try cleo.map { try shop.run(as: $0, "consent", "list", Self.app, "photos").output }
+    #expect(consents.map { $0.contains("denied") } == [true, false], "\(consents)")
+    #expect(access(trash, F_OK) == 0)
+    // The home goes, and with it all of that.
+    try shop.succeed("user", "remove", cleo[0].account.name, "--delete-home")
+    #expect(try rows(cleo[0].account.uid) == [0, 0, 0, 0] && others(cleo[0].account.uid) == [0, 0])
+    #expect(try traces(cleo[0].account.uid) == [])
+  }
+
+  /// Of whom nothing is noted, nothing is deleted that they may have thrown away themselves.
+  @Test func trashOfAnUnknownHolderStays() throws {
+    let cleo = try TemporaryAccount()
+    let own = "\(shop.mounted.point)/.Trash/\(cleo.account.uid)"
+    let client = try Client(uid: cleo.account.uid, gid: cleo.account.gid)
+    try #require(try client.errno("mkdir", own, "448") == 0)
+    try shop.succeed("user", "add", cleo.account.name)
+    #expect(try client.errno("list", own) == 0)
+    try shop.succeed("user", "remove", cleo.account.name, "--delete-home")
+    #expect(try client.errno("list", own) == ENOENT)
+  }
+
+  // MARK: Homes that are away
+
+  /// A home elsewhere is away while the store is not mounted, and its login may have got another name.
+  @Test(arguments: [true, false]) func aHomeThatIsAwayIsItsOwnersByNumber(isKnown: Bool) throws {
+    let (dora, emil) = (try TemporaryAccount(), try TemporaryAccount())
+    try shop.mounted.temporary.makeDirectory("homes", mode: 0o700)
+    for account in [dora, emil] {
+      try shop.succeed(
+        "user", "add", account.account.name, "--home", shop.mounted.temporary.appending("homes"))
+      for words in [["consent", "deny", Self.app, "photos"], ["path", Self.app, "home"]] {
+        let result = try shop.run(as: account, words)
+        try #require(result.status == 0, "\(words): \(result.errors)")
+      }
+    }
+    let owners = "SELECT owner FROM home_owners ORDER BY owner"
+    #expect(
+      try sql(owners) == [dora, emil].map { "\($0.account.uid)\n" }.sorted().joined())
+    let before = try rows(dora.account.uid)
+    try #require(before == [1, 0, 0, 1])
+    try shop.succeed("unmount")
+    // As it is with homes of an earlier version.
+    if !isKnown { _ = try sql("DELETE FROM home_owners") }
+    try dora.renamed { renamed in
+      let added = try shop.mounted.run("user", "add", renamed.name, "--store", shop.mounted.store)
+      // By what is not known, nothing is forgotten, and nobody gets what was another's.
+      #expect(added.status == (isKnown ? 0 : 1), "\(added)")
+      #expect(isKnown || added.errors.contains("its owner is not known"), "\(added)")
+      #expect(try rows(dora.account.uid) == before && rows(emil.account.uid) == before)
+    }
+    try shop.mounted.mount()
+    #expect(try eventually { try sql(owners).split(separator: "\n").count == 2 })
+    let denied = try shop.run(as: dora, "consent", "list", Self.app, "photos")
+    #expect(denied.output.contains("denied"), "\(denied)")
+    // Somebody of whom nothing is noted gets a home all the same.
+    let newcomer = try TemporaryAccount()
+    try shop.succeed("unmount")
+    _ = try sql("DELETE FROM home_owners")
+    try shop.succeed("user", "add", newcomer.account.name)
+  }
+
   /// Who has another home keeps what they have decided.
   @Test func decisionsStayWhileThereIsAHome() throws {
     let her = anna.account.name
@@ -128,8 +277,13 @@ struct FormerUserTests {
     try shop.mounted.mount()
     try shop.succeed("user", "remove", her, "--delete-home")
     #expect(try rows(anna.account.uid).prefix(3) == [1, 1, 1])
+    // The number is still her account's, which has another name than that home.
     try shop.succeed("user", "remove", "other", "--delete-home")
-    #expect(try rows(anna.account.uid).prefix(3) == [0, 0, 0])
+    #expect(try rows(anna.account.uid) == [1, 1, 1, 0])
+    try shop.succeed("user", "add", her)
+    #expect(try rows(anna.account.uid) == [1, 1, 1, 0])
+    try shop.succeed("user", "remove", her, "--delete-home")
+    #expect(try rows(anna.account.uid) == [0, 0, 0, 0])
     #expect(try rows(ben.account.uid) == [1, 1, 1, 1])
     // Nobody but root has somebody else's forgotten, and not even root while there is a home.
     let line =

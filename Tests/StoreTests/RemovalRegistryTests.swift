@@ -291,7 +291,8 @@ internal import Testing
     let earlier = """
       ALTER TABLE containers DROP COLUMN kept; DELETE FROM migrations WHERE version >= 14;
       DROP TABLE IF EXISTS removed; DROP TABLE IF EXISTS adoptions;
-      DROP TABLE IF EXISTS former_roots; PRAGMA user_version = 13
+      DROP TABLE IF EXISTS former_roots; DROP TABLE IF EXISTS holders; DROP TABLE IF EXISTS home_owners;
+      PRAGMA user_version = 13
       """
     try #require(Program.run(["sqlite3", file, earlier]).status == 0)
     let migrated = try Registry(of: store)
@@ -338,6 +339,35 @@ internal import Testing
       try registry.add(app)
     }
     try registry.forgetHome("\u{e9}")
+    #expect(try registry.apps().map(\.user) == [502])
+  }
+
+  /// A home that goes takes along what is noted of things in it: of its owner, and not of their other home.
+  @Test func whatIsInAHomeIsForgottenOfItsOwnerAlone() throws {
+    for user in Self.users {
+      for home in ["one", "other"] {
+        let record = try registry.note(
+          ContainerRecord(
+            uuid: "\(home)-\(user)", kind: .data,
+            identifier: #require(AppIdentifier("com.example.\(home)")), user: user,
+            path: "Users/\(home)/x-\(user)", team: Self.ours))
+        try registry.noteRemoval(of: record, at: 1)
+        _ = try registry.note(
+          ContainerRecord(
+            uuid: "again-\(home)-\(user)", kind: .data,
+            identifier: #require(AppIdentifier("com.example.\(home)")), user: user,
+            path: "Users/\(home)/x-\(user)", team: Self.ours))
+      }
+      var app = try app(user: user)
+      app.path = "Users/one/Applications/\(user).app"
+      try registry.add(app)
+    }
+    try registry.forget(home: "one", of: 501)
+    #expect(
+      try registry.containers().map(\.uuid).sorted() == [
+        "again-one-502", "again-other-501", "again-other-502",
+      ])
+    #expect(try registry.removedContainers().filter(\.isBeingDeleted).map(\.container.uuid) == ["one-501"])
     #expect(try registry.apps().map(\.user) == [502])
   }
 

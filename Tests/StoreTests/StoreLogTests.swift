@@ -179,4 +179,24 @@ internal import Testing
     #expect(made.temporary.text(of: "elsewhere") == "kept")
     #expect(all(StoreLog(store)).count == 1)
   }
+
+  /// What is deleted of one user is deleted of nobody else, and numbers go on.
+  @Test func oneUsersEntriesCanBeDeleted() throws {
+    let log = StoreLog(store)
+    for user in [1001, 11001, 1001, 100, nil] as [UInt32?] {
+      try log.append([entry(user: user), entry(.granted, user: user)])
+    }
+    for name in ["1001.denied", "1001.done"] {
+      #expect(rename(path(name), path(name + ".old")) == 0)
+      try log.append([entry(name.hasSuffix("denied") ? .denied : .granted)])
+    }
+    let others = all(log).filter { $0.user != 1001 }
+    try log.forget(1001)
+    #expect(all(log) == others && all(StoreLog(store)) == others)
+    #expect(try made.temporary.names(in: "store/state/log").filter { $0.hasPrefix("1001") } == [])
+    try log.append([entry(.granted)])
+    #expect(all(log).last?.number == 13 && all(log).last?.user == 1001)
+    // Where there is nothing, there is nothing to do.
+    try log.forget(7)
+  }
 }

@@ -55,6 +55,18 @@ package final class TemporaryAccount: Sendable {
     guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
   }
 
+  /// Has the login called otherwise meanwhile; the number stays.
+  package func renamed<Result>(_ body: (Account) throws -> Result) throws -> Result {
+    let name = newName()
+    func rename(_ from: String, to: String) throws {
+      let result = try administer(["usermod", "--login", to, from])
+      guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+    }
+    try rename(account.name, to: name)
+    defer { try? rename(name, to: account.name) }
+    return try body(Account(name: name, uid: account.uid, gid: account.gid, home: account.home))
+  }
+
   /// The first of the IDs that useradd(8) has given it for its user namespaces.
   ///
   /// Nil where the machine does not do that.

@@ -23,14 +23,12 @@ enum ActingCommand {
   ) throws -> ExitCode? {
     guard let account = try account(user, context) else { return nil }
     let paths = DaemonSearch.paths(of: store, context)
-    for path in paths {
-      guard let mount = DaemonSearch.mount(at: path) ?? DaemonSearch.mount(ofStore: path) else { continue }
-      return try perform(words(mount.mountPoint), as: account, context)
-    }
-    // The mount may show another source than the path of the store.
-    if let found = DaemonSearch(context).daemon(at: paths) {
-      return try perform(words(found.status.mountPoint), as: account, context)
-    }
+    // Those that do not answer come last.
+    let mountPoint =
+      paths.lazy.compactMap { DaemonSearch.mount(at: $0)?.mountPoint }.first
+      ?? DaemonSearch(context).daemon(at: paths)?.status.mountPoint
+      ?? paths.lazy.compactMap { DaemonSearch.mount(ofStore: $0)?.mountPoint }.first
+    if let mountPoint { return try perform(words(mountPoint), as: account, context) }
     let path = paths.last ?? context.defaultStore
     throw CommandFailure(
       .notMounted,

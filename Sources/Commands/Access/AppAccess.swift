@@ -243,7 +243,7 @@ extension AppAccess {
   func removed(of user: UInt32?) throws -> RemovedReport { throw Self.refusal("see what was removed") }
   func restoreRemoved(_ number: Int64) throws -> RemovedReport { throw Self.refusal("restore data") }
 
-  func forget(_ user: UInt32) throws { throw Self.refusal("forget what users have decided") }
+  func forget(_ former: FormerUser) throws { throw Self.refusal("forget what users have decided") }
 
   func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport {
     throw Self.refusal("delete data")

@@ -167,8 +167,8 @@ struct DaemonAccess: StoreAccess {
     try change(.deleteRemoved(number, of: user)) { $0.removed }
   }
 
-  func forget(_ user: UInt32) throws {
-    try change(.forget(user)) { $0 == .done ? () : nil }
+  func forget(_ former: FormerUser) throws {
+    try change(.forget(former)) { $0 == .done ? () : nil }
   }
 
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {

@@ -2,7 +2,9 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 /// Finds the daemon that a person means by a mount point or a store.
@@ -48,9 +50,13 @@ struct DaemonSearch {
     let running = place.daemons { status in paths.first.map { Self.isMeant(status, by: $0) } ?? false }
     for path in paths {
       if let found = running.first(where: { Self.isMeant($0.status, by: path) }) { return found }
-      let candidate = Self.store(at: path)
-      guard candidate.hasPrefix("/"), let found = daemon(inStoreAt: candidate),
-        candidate == path || Self.isMeant(found.status, by: path)
+      guard let mount = Self.mount(at: path) else {
+        if let found = daemon(inStoreAt: path) { return found }
+        continue
+      }
+      // What a mount is called only helps to find a daemon, which says itself where it is mounted.
+      guard mount.server == ProcessID.user, mount.source.hasPrefix("/"),
+        let found = daemon(inStoreAt: mount.source), Self.isMeant(found.status, by: path)
       else { continue }
       return found
     }
@@ -83,8 +89,33 @@ struct DaemonSearch {
     return status.identity == nil && StoreIdentity(at: status.store) == identity
   }
 
-  /// The store that is mounted at a path, or else that path.
-  static func store(at path: String) -> String { mount(at: path)?.source ?? path }
+  /// Opens the store that somebody means by an absolute path, to look at it: the one that lies there, or the
+  /// one whose mount that is.
+  ///
+  /// The source of a mount is a text that the mounting user chooses, and it may be the path of another store.
+  /// So the daemon of the mount, known by the device, says which store that is; or the store says, in its
+  /// lock, that it is mounted there. And the mount must be our own.
+  func store(at path: String) throws -> Store {
+    guard let mount = Self.mount(at: path) else { return try Store(opening: path, .inspect) }
+    guard let server = mount.server, server == ProcessID.user else {
+      let name = mount.server.map { Account.numbered($0)?.name ?? "uid \($0)" } ?? "another user"
+      throw CommandFailure(
+        .notPermitted,
+        "the mount at \(path.sanitized) is of \(name.sanitized), who decides what it shows; "
+          + "use it as that user, or name the store itself")
+    }
+    if let status = daemon(at: [path])?.status, status.mountDevice == mount.device.description {
+      let store = try Store(opening: status.store, .inspect)
+      if store.identity == status.identity { return store }
+    }
+    if let store = try? Store(opening: mount.source, .inspect), store.holder?.mountPoint == path {
+      return store
+    }
+    throw CommandFailure(
+      .failed,
+      "can't tell which store is mounted at \(path.sanitized), since its daemon does not say so; "
+        + "name the store itself, or unmount it first ('insula unmount \(path.sanitized)')")
+  }
 
   /// Our mount on top at a path, if there is one, its daemon dead or alive.
   static func mount(at path: String) -> MountEntry? {
@@ -104,9 +135,16 @@ struct DaemonSearch {
     return top?.type == MountPoint.filesystemType ? top : nil
   }
 
-  /// Our mount of a store, if there is one.
+  /// The mount of a store whose daemon does not answer, if there is one.
+  ///
+  /// It is called like the store, as others may call theirs; but it is of the store's owner.
   static func mount(ofStore path: String) -> MountEntry? {
-    (try? MountTable.current())?.entries.last { $0.type == MountPoint.filesystemType && $0.source == path }
+    guard let store = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY),
+      let owner = try? store.fd.status().st_uid
+    else { return nil }
+    return (try? MountTable.current())?.entries.last {
+      $0.type == MountPoint.filesystemType && $0.source == path && $0.server == owner
+    }
   }
 }
 

@@ -139,12 +139,13 @@ struct DirectAccess: StoreAccess {
     }
   }
 
-  func forget(_ user: UInt32) throws {
+  func forget(_ former: FormerUser) throws {
     // Without a registry nobody has decided anything.
-    guard try Registry.existing(of: store) != nil else { return }
-    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
-      try handler.forget(user, by: .ourselves)
+    guard try former.removedHome != nil || Registry.existing(of: store) != nil else { return }
+    let parts = try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+      try handler.forget(former, by: .ourselves)
     }
+    if parts.contains(.trash) { try store.removeLeft() }
   }
 
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {

@@ -91,8 +91,8 @@ protocol StoreAccess {
   /// Deletes one of them, or all of a user.
   func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport
 
-  /// Forgets what counts for a user, unless they have a home.
-  func forget(_ user: UInt32) throws
+  /// Forgets what counts for a user's number and must not count for the next holder.
+  func forget(_ former: FormerUser) throws
 
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions
 

@@ -46,7 +46,7 @@ extension Context {
 
   /// The store that someone has named, be it by its mount point.
   func store(_ named: String) throws -> Store {
-    try Store(opening: DaemonSearch.store(at: absolute(named)), .inspect)
+    try DaemonSearch(self).store(at: absolute(named))
   }
 
   /// The judge of signatures who goes by those roots.

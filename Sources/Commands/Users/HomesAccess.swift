@@ -19,20 +19,23 @@ enum HomesAccess {
   static func open<Result>(
     _ named: String?, writing: Bool, _ context: Context, _ body: (Homes) throws -> Result
   ) throws -> Result {
-    var path = context.store(named)
-    if named == nil, path != context.absolute(context.defaultStore) {
-      return try body(ofMachine(path, context))
+    let meant = context.store(named)
+    if named == nil, meant != context.absolute(context.defaultStore) {
+      return try body(ofMachine(meant, context))
     }
-    if named != nil { path = DaemonSearch.store(at: path) }
-    let looking = try Store(opening: path, .inspect)
+    let looking =
+      named == nil ? try Store(opening: meant, .inspect) : try DaemonSearch(context).store(at: meant)
+    let path = looking.path
     context.console.detail(
       looking.holder.map { "going through the mount of \(path) at \($0.mountPoint)" }
         ?? "the store \(path) is not mounted, so it is opened by this command itself")
     if let holder = looking.holder {
       guard !holder.mountPoint.isEmpty else { throw StoreError.inUse(path: path, holder: holder) }
-      return try body(throughMount(holder, of: looking))
+      return try body(throughMount(holder, of: looking, context))
     }
     let store = writing ? try Store(opening: path, .exclusive) : looking
+    // It was found by another path, maybe.
+    guard store.identity == looking.identity else { throw StoreError.notThere(path: path) }
     return try body(
       Homes(tree: store.tree, path: path + "/tree", mode: store.description.mode))
   }
@@ -47,15 +50,24 @@ enum HomesAccess {
     return try Homes(tree: root.fd, path: found.status.mountPoint, mode: .system, isMounted: true)
   }
 
-  private static func throughMount(_ holder: StoreHolder, of store: Store) throws -> Homes {
+  /// Only through a mount of the store's owner, and of the store's daemon as far as that answers: in another
+  /// mount namespace something else may be mounted at the same path.
+  private static func throughMount(
+    _ holder: StoreHolder, of store: Store, _ context: Context
+  ) throws -> Homes {
     let path = holder.mountPoint
-    guard let mount = try MountTable.current().top(at: path), mount.type == MountPoint.filesystemType else {
-      throw CommandFailure(
-        .busy,
-        "the store \(store.path) is in use by \(holder), but that mount is not visible from here; "
-          + "run this command where it is (another mount namespace?), or unmount the store first")
+    let daemon = store.identity.flatMap { context.controlPlace.daemon(of: $0) }
+    if let mount = DaemonSearch.mount(at: path), mount.server == ProcessID.user,
+      daemon.flatMap({ $0.status.mountDevice }).map({ $0 == mount.device.description }) ?? true
+    {
+      let root = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
+      if try root.fd.deviceInMemory() == mount.device {
+        return try Homes(tree: root.fd, path: path, mode: store.description.mode, isMounted: true)
+      }
     }
-    let root = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
-    return try Homes(tree: root.fd, path: path, mode: store.description.mode, isMounted: true)
+    throw CommandFailure(
+      .busy,
+      "the store \(store.path) is in use by \(holder), but that mount is not visible from here; "
+        + "run this command where it is (another mount namespace?), or unmount the store first")
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Daemon
 internal import LinuxIO
 internal import Policy
@@ -75,8 +76,9 @@ struct UserAddCommand: Command {
   /// Forgets what somebody has decided who had the account's number before, and whose home went by another
   /// way than 'insula user remove', or not to the end of that.
   private func forgetFormer(_ context: Context) throws {
-    guard let account = Account.named(name), context.isRoot || account.uid == context.uid else { return }
-    try AppsAccess.find(store, writing: true, context).forget(account.uid)
+    // Nobody else makes homes in a store of several users.
+    guard context.isRoot, let account = Account.named(name) else { return }
+    try AppsAccess.find(store, writing: true, context).forget(FormerUser(account.uid, successor: name))
   }
 
   private func addElsewhere(_ source: String, _ context: Context) throws -> ExitCode {
@@ -96,8 +98,15 @@ struct UserAddCommand: Command {
     let homes = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
     if let registry = try Registry.existing(of: store) {
       // What is being done to an app of the home's is done for its former owner.
-      for failure in try AppRequestHandler(store, registry).recover() { context.console.note("\(failure)") }
-      if let account = Account.named(name) { _ = try store.forget(account.uid, in: registry) }
+      let handler = AppRequestHandler(store, registry)
+      for failure in try handler.recover() { context.console.note("\(failure)") }
+      if let account = Account.named(name) {
+        do throws(ControlFailure) {
+          try handler.forget(FormerUser(account.uid, successor: name), by: .ourselves)
+        } catch {
+          throw CommandFailure(error)
+        }
+      }
     }
     let adoption = try homes.adopt(name, in: store)
     for line in adoption.lines(context.names) { context.console.say(line) }

@@ -50,7 +50,7 @@ struct UserRemoveCommand: Command {
     } else {
       try remove(home, at: path, context)
     }
-    if let home { try forget(home.uid, context) }
+    if let home { try forget(home, context) }
     context.console.say("Removed the home of \(name).")
     return .ok
   }
@@ -129,17 +129,20 @@ struct UserRemoveCommand: Command {
     try daemon.volumes(.list).first(where: { $0.treePath.hasSameBytes(as: "Users/\(name)") })
   }
 
-  /// Without its home, nothing could be restored.
+  /// Deletes what was removed in this home, and nothing that its owner has removed in another one.
   private func deleteRemoved(of user: UInt32, _ context: Context) throws {
     let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
-    guard try !access.removed(of: user).containers.isEmpty else { return }
-    _ = try access.deleteRemoved(nil, of: user)
+    for removed in try access.removed(of: user).containers
+    where removed.container.path.utf8.starts(with: "Users/\(name)/".utf8) {
+      _ = try access.deleteRemoved(removed.number, of: nil)
+    }
   }
 
   /// What someone without a home has decided must not count for the next holder of the number.
-  private func forget(_ user: UInt32, _ context: Context) throws {
+  private func forget(_ home: Homes.Home, _ context: Context) throws {
     do {
-      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forget(user)
+      let former = FormerUser(home.uid, removedHome: name, isHomeAlone: !mayBeGone(home.uid))
+      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forget(former)
     } catch {
       throw CommandFailure(
         .failed,
@@ -148,12 +151,22 @@ struct UserRemoveCommand: Command {
     }
   }
 
+  /// Whether the owner of the home may be somebody who is gone: its account, or nobody's number.
+  ///
+  /// A home may be another living account's: it was put there from outside, or the login has another name by
+  /// now. What that account has decided stays.
+  private func mayBeGone(_ owner: UInt32) -> Bool {
+    owner != 0 && (Account.named(name)?.uid == owner || Account.numbered(owner) == nil)
+  }
+
   /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.
+  ///
+  /// Their data in this home goes with it. What they have in another home of the owner's stays there.
   private func removeApps(_ context: Context) throws {
     let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
     for app in try access.apps(for: nil) where app.home?.hasSameBytes(as: name) == true {
       guard let identifier = AppIdentifier(app.identifier) else { continue }
-      _ = try access.uninstall(identifier, of: .user(name), keepingData: false)
+      _ = try access.uninstall(identifier, of: .user(name), keepingData: true)
     }
   }
 }

@@ -80,6 +80,17 @@ package final class EventLog: RefusalListener {
     _ = state.wait(milliseconds: 2 * Self.patienceMilliseconds) { $0.hasEnded }
   }
 
+  /// Deletes what is in it of a user; what is about to be written of them comes first.
+  func forget(_ user: UInt32) throws(StoreError) {
+    let given = state.change { state in
+      state.refusals.forget(user)
+      state.isUrgent = true
+      return state.given
+    }
+    waitUntilDone(given)
+    try log.forget(user)
+  }
+
   /// What is in it.
   package func page(_ query: LogQuery) -> LogPage { log.page(query) }
 

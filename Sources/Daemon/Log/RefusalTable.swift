@@ -92,6 +92,9 @@ struct RefusalTable {
     sources[source]?.repeated[refusal.key]?.entry = entry
   }
 
+  /// Forgets what was refused to a user.
+  mutating func forget(_ user: UInt32) { sources = sources.filter { $0.key.account != user } }
+
   /// What is to be told by now; `isLast`: all that is left.
   mutating func due(at now: Moment, isLast: Bool = false) -> [LogEntry] {
     var entries: [LogEntry] = []

@@ -275,7 +275,9 @@ final class VolumeService: Sendable {
   private func attach(_ attached: AttachedVolume) {
     volume.attach(attached)
     watch.add(attached)
-    if attached.home != nil { homeAppears(String(decoding: attached.record.name, as: UTF8.self)) }
+    guard let home = attached.home else { return }
+    noteOwner(of: home, attached.record)
+    homeAppears(String(decoding: attached.record.name, as: UTF8.self))
   }
 
   func requireNoted(_ record: VolumeRecord) throws(VolumeFailure) {

@@ -76,6 +76,26 @@ package final class StoreLog: Sendable {
     }
   }
 
+  /// Deletes what is in it of a user: the next holder of the number has no business with it.
+  ///
+  /// What is written afterwards has higher numbers all the same.
+  package func forget(_ user: UInt32) throws(StoreError) {
+    try explaining("delete the log of uid \(user) in", "\(store.path)/state") { () throws(Errno) in
+      try writing.withLock { _ throws(Errno) in
+        guard let directory = try? store.state.openDirectory(Self.directoryName) else { return }
+        open(directory.fd)
+        for kind in Self.kinds {
+          for name in ["\(user)\(kind)\(Self.oldSuffix)", "\(user)\(kind)"] where directory.fd.has(name) {
+            try directory.fd.remove(name, directory: false)
+          }
+          state.withLock { _ = $0.last.removeValue(forKey: "\(user)\(kind)") }
+        }
+      }
+    }
+  }
+
+  private static let kinds = [".denied", ".done"]
+
   /// Looks once where the numbers stand.
   private func open(_ directory: FD) {
     guard !state.withLock({ $0.isOpen }) else { return }

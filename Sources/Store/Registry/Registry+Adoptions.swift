@@ -85,7 +85,13 @@ extension Homes {
     _ adoption: AdoptionIntent, in store: Store, _ registry: Registry
   ) throws(StoreError) {
     // What root has decided is not a matter of a home that was root's.
-    let hasHome = try store.hasHome(adoption.former)
-    try registry.finish(adoption, forgetsFormer: adoption.former != 0 && !hasHome)
+    let isFormer =
+      adoption.former == 0 ? false : try store.ownership(of: adoption.former, registry) == .no
+    if isFormer, adoption.former != adoption.owner {
+      // First, since whoever is stopped does all of it again; nobody serves the store.
+      try StoreLog(store).forget(adoption.former)
+      try Containers(store, registry).takeTrash(of: adoption.former)
+    }
+    try registry.finish(adoption, forgetsFormer: isFormer)
   }
 }

@@ -3,7 +3,7 @@
 
 internal import LinuxIO
 
-// Users are numbers, and a number is given to somebody else once its account is gone.
+// What is forgotten of users who are gone; see FormerUser.
 
 extension Registry {
   /// What was forgotten of a user.
@@ -12,12 +12,10 @@ extension Registry {
     package var grants = 0
     package var openers = 0
     package var volumes = 0
-
-    package var isNothing: Bool { self == Forgotten() }
   }
 
   /// Forgets all that counts for a user: whoever gets the number next begins with nothing.
-  func forget(user: UInt32) throws(StoreError) -> Forgotten {
+  package func forget(user: UInt32) throws(StoreError) -> Forgotten {
     try changeTypes(of: user) { (database) throws(StoreError) in try Self.forget(user: user, in: database) }
   }
 
@@ -44,23 +42,29 @@ extension Registry {
     try database.run("DELETE FROM apps WHERE user = ?", number)
     try database.run("DELETE FROM containers WHERE user = ?", number)
     try database.run("UPDATE removed SET deleting = 1 WHERE user = ?", number)
+    try database.run("DELETE FROM holders WHERE user = ?", number)
     return forgotten
   }
-}
 
-extension Store {
-  /// Forgets what counts for a user without a home; nil, and nothing is forgotten, while there is one.
-  package func forget(_ user: UInt32, in registry: Registry) throws(StoreError) -> Registry.Forgotten? {
-    guard try !hasHome(user) else { return nil }
-    return try registry.forget(user: user)
-  }
-
-  /// Whether a user has a home: in the store, or perhaps on a volume that is not there now.
-  func hasHome(_ user: UInt32) throws(StoreError) -> Bool {
-    let homes = try Homes(tree: tree, path: path + "/tree", mode: description.mode)
-    return try homes.list().contains { home in
-      // Of one that is away only the name is known, which is that of its account.
-      home.isAway ? Account.named(home.name)?.uid == user : home.uid == user
+  /// Forgets what is noted of things in a home of a user's that is gone, and nothing that they have in
+  /// another one.
+  func forget(home name: String, of user: UInt32) throws(StoreError) {
+    let prefix = "Users/\(name)/"
+    let values: [Database.Value] = [.integer(Int64(user)), .text(prefix)]
+    try changeTypes(of: user) { (database) throws(StoreError) in
+      for noted in try Self.intents(in: database)
+      where noted.intent.app.user == user && !noted.isLive
+        && noted.intent.app.path.utf8.starts(with: prefix.utf8)
+      {
+        try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
+      }
+      try database.run(
+        "DELETE FROM apps WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", values[0], values[1])
+      try database.run(
+        "DELETE FROM containers WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", values[0], values[1])
+      try database.run(
+        "UPDATE removed SET deleting = 1 WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", values[0],
+        values[1])
     }
   }
 }

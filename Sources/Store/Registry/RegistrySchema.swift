@@ -326,6 +326,25 @@ enum RegistrySchema {
         "PRAGMA user_version = 16",
       ]),
     Step(
+      name: "holders of numbers",
+      statements: [
+        // What the account of a user's number was called when it decided something for the first time.
+        """
+        CREATE TABLE holders (
+          user INTEGER PRIMARY KEY,
+          name TEXT NOT NULL
+        ) STRICT
+        """,
+        // Whose a home elsewhere is: while it is away it can't be looked at.
+        """
+        CREATE TABLE home_owners (
+          volume INTEGER PRIMARY KEY REFERENCES volumes ON DELETE CASCADE,
+          owner INTEGER NOT NULL
+        ) STRICT
+        """,
+        "PRAGMA user_version = 17",
+      ]),
+    Step(
       name: "identifiers in any case",
       statements: [
         // An index serves comparisons of its own kind alone.
@@ -336,7 +355,7 @@ enum RegistrySchema {
         "CREATE INDEX IF NOT EXISTS groups_in_any_case ON app_groups (identifier COLLATE NOCASE)",
         "CREATE INDEX IF NOT EXISTS clouds_in_any_case ON app_clouds (identifier COLLATE NOCASE)",
         "CREATE INDEX IF NOT EXISTS containers_of_users ON containers (user)",
-        "PRAGMA user_version = 17",
+        "PRAGMA user_version = 18",
       ]),
   ]
 }

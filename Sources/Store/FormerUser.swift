@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+
+// Users are numbers, and a number is given to somebody else once its account is gone. So what counts for a
+// number is forgotten when its last home is removed, and before an account gets its first one.
+//
+//  1. With a home goes what is noted of things in it, and nothing that its owner has in another home.
+//  2. As long as a user has a home, nothing else is forgotten; nor while a home is away whose owner nobody
+//     knows. Root's number is never given to anybody else.
+//  3. An account may have used the store without a home. What it has decided stays when it gets one.
+
+/// Whose number may count for somebody else from now on.
+package struct FormerUser: Equatable, Sendable {
+  package let user: UInt32
+  /// A home of the user's that was removed just now.
+  package var removedHome: String?
+  /// Whether that is all; otherwise the user has no home any more, unless there is another one.
+  package var isHomeAlone = false
+  /// The account that has the number now, and is about to get a home.
+  package var successor: String?
+
+  package init(
+    _ user: UInt32, removedHome: String? = nil, isHomeAlone: Bool = false, successor: String? = nil
+  ) {
+    self.user = user
+    self.removedHome = removedHome
+    self.isHomeAlone = isHomeAlone
+    self.successor = successor
+  }
+}
+
+/// What is to be forgotten of a number.
+package struct ForgottenParts: OptionSet, Sendable {
+  package let rawValue: UInt8
+  package init(rawValue: UInt8) { self.rawValue = rawValue }
+  /// What the registry has.
+  package static let decisions = ForgottenParts(rawValue: 1)
+  package static let log = ForgottenParts(rawValue: 2)
+  package static let trash = ForgottenParts(rawValue: 4)
+  package static let all: ForgottenParts = [.decisions, .log, .trash]
+}
+
+/// Whether a user has a home.
+enum HomeOwnership: Equatable {
+  case yes, no
+  /// A home is away, and nobody knows whose it is.
+  case unknown(home: String)
+}
+
+extension Store {
+  /// What is to be forgotten of somebody.
+  ///
+  /// Throws if that can't be told and there is something.
+  package func parts(
+    toForgetOf former: FormerUser, in registry: Registry
+  ) throws(StoreError) -> ForgottenParts {
+    let isRootless = description.mode == .rootless
+    guard former.user != 0, !former.isHomeAlone else { return [] }
+    // Whose store it is has used it before there was a home.
+    if former.successor != nil, isRootless { return [] }
+    switch try ownership(of: former.user, registry) {
+    case .yes: return []
+    case .no: break
+    case .unknown(let home):
+      guard try registry.hasDecisions(of: former.user) else { return [] }
+      throw .homeOwnerUnknown(user: former.user, path: "\(path)/tree/Users/\(home)")
+    }
+    guard let name = former.successor else { return isRootless ? .decisions : .all }
+    return switch try registry.holder(of: former.user, named: name) {
+    case .account: []
+    case .former: .all
+    // Nothing that they may have thrown away themselves is deleted without need.
+    case .unknown: .log
+    }
+  }
+
+  /// Whether a user has a home: in the store, or on a volume, be that there or not.
+  func ownership(of user: UInt32, _ registry: Registry) throws(StoreError) -> HomeOwnership {
+    let owners = try registry.ownersOfHomesElsewhere()
+    var unknown: String?
+    for home in try Homes(tree: tree, path: path + "/tree", mode: description.mode).list() {
+      let owner: UInt32? = home.isAway ? owners[Array(home.name.utf8)] : home.uid
+      if owner == user { return .yes }
+      if owner == nil { unknown = home.name }
+    }
+    return unknown.map { .unknown(home: $0) } ?? .no
+  }
+
+  /// Forgets what is noted of things in a home of a user's that was removed; nothing while it is there.
+  package func forget(home name: String, of user: UInt32, in registry: Registry) throws(StoreError) {
+    try Homes.checkName(name)
+    let users = try explaining("open", path + "/tree/Users") { () throws(Errno) in
+      try tree.openDirectory("Users")
+    }
+    guard !users.fd.has(name) else { return }
+    try registry.forget(home: name, of: user)
+  }
+}
+
+extension Containers {
+  /// Takes what a user has thrown away out of the tree, in one step; ``Store/removeLeft()`` deletes it.
+  ///
+  /// What lies there under the user's number and is not theirs stays.
+  package func takeTrash(of user: UInt32) throws(StoreError) {
+    let place = DomainTree.trash.path
+    try explaining("delete", "\(path)/\(place)/\(user)") { () throws(Errno) in
+      do throws(Errno) {
+        let trash = try tree.fd.openDirectory(at: place)
+        let own = try trash.fd.child("\(user)")
+        let status = try own.fd.status()
+        guard status.isDirectory, status.st_uid == user else { return }
+        // To move a directory takes the right to write in it, in a rootless store.
+        try own.fd.changeMode(0o700)
+        try workshop.take("\(user)", from: trash.fd, as: Store.newNameAside())
+      } catch .ENOENT {
+        // They have never thrown anything away, or the store is of an earlier version.
+      }
+    }
+  }
+}

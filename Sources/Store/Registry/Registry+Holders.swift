@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import LinuxIO
+internal import Policy
+
+// Who has the numbers of users: the account that has decided something under one, and the owners of homes
+// that can't be looked at while they are away.
+
+extension Registry {
+  /// Notes what the account of a number is called, before the first thing is noted for the number.
+  ///
+  /// Nothing is noted of accounts of a directory service, which would have to be asked.
+  static func noteHolder(of user: UInt32, in database: borrowing Database) throws(StoreError) {
+    guard user != 0, let name = LocalAccounts.users.name(of: user) else { return }
+    try database.run(
+      """
+      INSERT OR IGNORE INTO holders (user, name) SELECT ?1, ?2
+      WHERE NOT EXISTS (SELECT 1 FROM consents WHERE user = ?1)
+        AND NOT EXISTS (SELECT 1 FROM grants WHERE user = ?1)
+        AND NOT EXISTS (SELECT 1 FROM openers WHERE user = ?1)
+        AND NOT EXISTS (SELECT 1 FROM volumes WHERE owner = ?1 AND place <> 'Users')
+      """, .integer(Int64(user)), .text(name))
+  }
+
+  /// By whom there is something for a number that has no home, and that an account of this name has.
+  func holder(of user: UInt32, named name: String) throws(StoreError) -> NumberHolder {
+    try use { (database) throws(StoreError) in
+      let number = Database.Value.integer(Int64(user))
+      let noted = try database.rows("SELECT name FROM holders WHERE user = ?", number) {
+        (row) throws(StoreError) in try row.text(0)
+      }.first
+      let inHomes = try database.count(
+        """
+        SELECT (SELECT count(*) FROM apps WHERE user = ?1)
+          + (SELECT count(*) FROM containers WHERE user = ?1)
+          + (SELECT count(*) FROM removed WHERE user = ?1 AND deleting = 0)
+        """, number)
+      return NumberHolder(
+        of: name, noted: noted, hadHome: inHomes > 0,
+        hasDecisions: try Self.countDecisions(of: user, in: database) > 0)
+    }
+  }
+
+  /// Whether there is something for a number that would be forgotten.
+  func hasDecisions(of user: UInt32) throws(StoreError) -> Bool {
+    try use { (database) throws(StoreError) in try Self.countDecisions(of: user, in: database) > 0 }
+  }
+
+  private static func countDecisions(
+    of user: UInt32, in database: borrowing Database
+  ) throws(StoreError) -> Int64 {
+    try database.count(
+      """
+      SELECT (SELECT count(*) FROM consents WHERE user = ?1)
+        + (SELECT count(*) FROM grants WHERE user = ?1)
+        + (SELECT count(*) FROM openers WHERE user = ?1)
+        + (SELECT count(*) FROM volumes WHERE owner = ?1 AND place <> 'Users')
+      """, .integer(Int64(user)))
+  }
+
+  /// Notes whose a home is that lies elsewhere, now that it can be looked at.
+  package func note(owner: UInt32, ofHome volume: Int64) throws(StoreError) {
+    let values: [Database.Value] = [.integer(volume), .integer(Int64(owner))]
+    let isKnown = try use { (database) throws(StoreError) in
+      try database.count(
+        "SELECT count(*) FROM home_owners WHERE volume = ? AND owner = ?", values[0], values[1]) > 0
+    }
+    if isKnown { return }
+    try change { (database) throws(StoreError) in
+      try database.run(
+        """
+        INSERT OR REPLACE INTO home_owners (volume, owner)
+        SELECT ?1, ?2 WHERE ?1 IN (SELECT id FROM volumes)
+        """, values[0], values[1])
+    }
+  }
+
+  /// The owners of homes that lie elsewhere, by the names of the homes, as far as they are known.
+  func ownersOfHomesElsewhere() throws(StoreError) -> [[UInt8]: UInt32] {
+    let rows = try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows(
+        "SELECT name, home_owners.owner FROM home_owners JOIN volumes ON id = volume WHERE place = 'Users'"
+      ) { (row) throws(StoreError) in (name: try row.bytes(0), owner: try Self.owner(row, 1, path)) }
+    }
+    return Dictionary(rows.map { ($0.name, $0.owner) }) { first, _ in first }
+  }
+
+  private static func owner(_ row: Columns, _ index: Int32, _ path: String) throws(StoreError) -> UInt32 {
+    guard let owner = try row.user(index, path) else {
+      throw .registryDamaged(path: path, what: "a home has no owner")
+    }
+    return owner
+  }
+}
