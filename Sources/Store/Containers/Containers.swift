@@ -166,11 +166,11 @@ package final class Containers: Sendable {
     }
   }
 
-  /// Throws unless a container is a team's, as the registry has it; one that nobody has yet, or that is not
-  /// there any more, becomes it.
+  /// Throws unless a container is a team's, as the registry has it; one that nobody has yet, that is not
+  /// there any more, or that is the same team's under a root that was replaced, becomes it.
   private func claim(_ record: ContainerRecord, for team: Team, isThere: Bool) throws(StoreError) {
     if record.team == team { return }
-    if let other = record.team, isThere {
+    if let other = record.team, isThere, try !registry.isSuccessor(team, of: other) {
       throw .containerOfOtherTeam(path: "\(path)/\(record.path)", team: team.words, other: other.words)
     }
     try registry.note(team, of: record)
