@@ -33,6 +33,8 @@ package enum AppRequest: Equatable, Sendable {
   case deleteRemoved(Int64?, of: UInt32?)
   /// Forget what counts for a user, unless they have a home.
   case forget(UInt32)
+  /// Assign a team to the root with that fingerprint, and to no other.
+  case assign(team: String, root: [UInt8])
 
   /// What it has to wait for.
   var queue: ControlQueue {
@@ -47,12 +49,12 @@ package enum AppRequest: Equatable, Sendable {
 extension AppRequest: Codable {
   private enum Action: String, Codable {
     case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
-    case removed, restoreRemoved, deleteRemoved, forget
+    case removed, restoreRemoved, deleteRemoved, forget, assign
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
-    case whenClosed, purge, utilities, network, number, user
+    case whenClosed, purge, utilities, network, number, user, team, root
   }
 
   package init(from decoder: any Decoder) throws {
@@ -88,6 +90,10 @@ extension AppRequest: Codable {
           try fields.decodeIfPresent(Int64.self, forKey: .number),
           of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
       case .forget: .forget(try fields.decode(UInt32.self, forKey: .user))
+      case .assign:
+        .assign(
+          team: try fields.decode(String.self, forKey: .team),
+          root: try fields.decode([UInt8].self, forKey: .root))
       }
   }
 
@@ -142,6 +148,10 @@ extension AppRequest: Codable {
     case .forget(let user):
       try encode(.forget)
       try fields.encode(user, forKey: .user)
+    case .assign(let team, let root):
+      try encode(.assign)
+      try fields.encode(team, forKey: .team)
+      try fields.encode(root, forKey: .root)
     }
     try fields.encode(allowsDowngrade, forKey: .allowsDowngrade)
     try fields.encode(keepsData, forKey: .keepsData)

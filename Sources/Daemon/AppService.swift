@@ -71,7 +71,9 @@ final class AppService: Sendable {
   func clear() {
     do {
       guard !isReadOnly, let registry = try knownRegistry() else { return try store.removeLeft() }
-      try AppRequestHandler(store, registry).clear()
+      let handler = AppRequestHandler(store, registry)
+      try handler.clear()
+      try handler.forgetNetworkTeams()
     } catch {
       DaemonLog.write(
         "can't remove what an interrupted change of an app, or an earlier version, has left: \(error)")
@@ -164,6 +166,9 @@ final class AppService: Sendable {
       }
       let handler = handler(registry, tree)
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
+      if case .assign(let team, let root) = request {
+        return assign(team, to: root, by: caller, handler, tree)
+      }
       guard let bundle = call.descriptor else {
         let reply = handler.reply(to: request, on: nil, by: caller, wait)
         if case .forget(let user) = request, reply == .done {
