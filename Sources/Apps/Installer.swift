@@ -157,6 +157,7 @@ extension Installer {
           kind: kind, identifier: identifier, user: user, isMarkedForRemoval: false)
         for container in known {
           guard let other = container.team, other != contents.signer,
+            try !registry.isSuccessor(contents.signer, of: other),
             (try? store.tree.status(at: container.path)) != nil
           else { continue }
           throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: other)

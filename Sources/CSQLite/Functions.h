@@ -4,6 +4,10 @@
 // declaration does not compile. For FUNCTION(result, name, parameters, arguments), Library.c defines one that
 // calls SQLite's; C can't do that for VARIADIC.
 
+FUNCTION(int, sqlite3_backup_finish, (sqlite3_backup *a), (a))
+FUNCTION(sqlite3_backup *, sqlite3_backup_init, (sqlite3 *a, const char *b, sqlite3 *c, const char *d),
+         (a, b, c, d))
+FUNCTION(int, sqlite3_backup_step, (sqlite3_backup *a, int b), (a, b))
 FUNCTION(int, sqlite3_bind_blob64,
          (sqlite3_stmt *a, int b, const void *c, sqlite3_uint64 d, void (*e)(void *)), (a, b, c, d, e))
 FUNCTION(int, sqlite3_bind_int64, (sqlite3_stmt *a, int b, sqlite3_int64 c), (a, b, c))

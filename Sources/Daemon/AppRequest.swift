@@ -34,6 +34,8 @@ package enum AppRequest: Equatable, Sendable {
   case deleteRemoved(Int64?, of: UInt32?)
   /// Forget what counts for a user, unless they have a home.
   case forget(FormerUser)
+  /// Assign a team to the root with that fingerprint, and to no other.
+  case assign(team: String, root: [UInt8])
 
   /// What it has to wait for.
   var queue: ControlQueue {
@@ -48,12 +50,12 @@ package enum AppRequest: Equatable, Sendable {
 extension AppRequest: Codable {
   private enum Action: String, Codable {
     case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
-    case removed, restoreRemoved, deleteRemoved, forget, forgetHome
+    case removed, restoreRemoved, deleteRemoved, forget, forgetHome, assign
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
-    case whenClosed, purge, utilities, network, number, user, successor
+    case whenClosed, purge, utilities, network, number, user, successor, team, root
   }
 
   package init(from decoder: any Decoder) throws {
@@ -96,6 +98,10 @@ extension AppRequest: Codable {
           of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
       case .forget: .forget(try former(isHomeAlone: false))
       case .forgetHome: .forget(try former(isHomeAlone: true))
+      case .assign:
+        .assign(
+          team: try fields.decode(String.self, forKey: .team),
+          root: try fields.decode([UInt8].self, forKey: .root))
       }
   }
 
@@ -153,6 +159,10 @@ extension AppRequest: Codable {
       try fields.encode(former.user, forKey: .user)
       try fields.encodeIfPresent(former.removedHome, forKey: .home)
       try fields.encodeIfPresent(former.successor, forKey: .successor)
+    case .assign(let team, let root):
+      try encode(.assign)
+      try fields.encode(team, forKey: .team)
+      try fields.encode(root, forKey: .root)
     }
     try fields.encode(allowsDowngrade, forKey: .allowsDowngrade)
     try fields.encode(keepsData, forKey: .keepsData)

@@ -94,6 +94,8 @@ package struct AppRequestHandler: Sendable {
       case .forget(let former):
         try forget(former, by: caller)
         return .done
+      case .assign(let team, let root):
+        return .assigned(team: team, formerRoot: try assign(team, to: root, by: caller))
       case .purge(let request): return .purged(try purge(request, by: caller, isCancelled: wait.isCancelled))
       }
     }

@@ -13,6 +13,8 @@ final class AppService: Sendable {
   private let store: Store
   private let log: EventLog
   let isReadOnly: Bool
+  /// Why this process does not know which apps there are; nil where it does.
+  private let whyUnknown: StoreError?
   /// Made with the first request that needs it: a full disk is no reason not to mount a store.
   private let registry: Mutex<Registry?>
   /// Set once it is mounted.
@@ -26,11 +28,24 @@ final class AppService: Sendable {
   private let noting = Mutex(())
 
   /// Before the tree is mounted: what an earlier daemon was stopped in is ended or taken back.
-  init(_ store: Store, _ settings: Service.Settings, _ log: EventLog) throws {
+  ///
+  /// Where another worker has died, programs use the mount: a registry that a later version has changed
+  /// meanwhile, or that is damaged, does not take it from them. Files are served without apps then.
+  init(_ store: Store, _ settings: Service.Settings, _ log: EventLog, isSuccessor: Bool) throws {
     self.store = store
     self.log = log
     isReadOnly = settings.options.readOnly
-    let registry = try Registry.existing(of: store)
+    let registry: Registry?
+    do throws(StoreError) {
+      registry = try Registry.existing(of: store)
+      whyUnknown = nil
+    } catch {
+      guard isSuccessor, error.keepsAppsUnknown else { throw error }
+      registry = nil
+      let unknown = StoreError.appsUnknown(error.kind, reason: error.description)
+      whyUnknown = unknown
+      DaemonLog.write("\(unknown); if the installed insula can take over, 'insula restart' does")
+    }
     if let registry, !isReadOnly { try Self.recover(store, registry) }
     self.registry = Mutex(registry)
   }
@@ -56,15 +71,19 @@ final class AppService: Sendable {
   func clear() {
     do {
       guard !isReadOnly, let registry = try knownRegistry() else { return try store.removeLeft() }
-      try AppRequestHandler(store, registry).clear()
+      let handler = AppRequestHandler(store, registry)
+      try handler.clear()
+      try handler.forgetNetworkTeams()
     } catch {
-      DaemonLog.write("can't remove what an interrupted change of an app has left: \(error)")
+      DaemonLog.write(
+        "can't remove what an interrupted change of an app, or an earlier version, has left: \(error)")
     }
   }
 
   /// The registry, which is made if there is none.
   func openRegistry() throws(StoreError) -> Registry {
-    try registry.withLock { (known) throws(StoreError) in
+    if let whyUnknown { throw whyUnknown }
+    return try registry.withLock { (known) throws(StoreError) in
       if let known { return known }
       let made = try Registry(of: store)
       known = made
@@ -74,7 +93,8 @@ final class AppService: Sendable {
 
   /// The registry if the store has one by now, be it by a command's doing.
   func knownRegistry() throws(StoreError) -> Registry? {
-    try registry.withLock { (known) throws(StoreError) in
+    if let whyUnknown { throw whyUnknown }
+    return try registry.withLock { (known) throws(StoreError) in
       if known == nil { known = try Registry.existing(of: store) }
       return known
     }
@@ -92,8 +112,11 @@ final class AppService: Sendable {
     trust.withLock { $0 = (grants, consents) }
   }
 
+  /// What goes with the apps; nil before the tree is mounted.
+  var services: (grants: GrantService, consents: ConsentService)? { trust.withLock { $0 } }
+
   private func reconcileTrust() {
-    let trust = trust.withLock { $0 }
+    let trust = services
     trust?.grants.reconcile()
     trust?.consents.reconcile()
   }
@@ -145,6 +168,9 @@ final class AppService: Sendable {
       }
       let handler = handler(registry, tree)
       let wait = InstallWait(progress: { reporter.report($0) }, isCancelled: { reporter.isCancelled })
+      if case .assign(let team, let root) = request {
+        return assign(team, to: root, by: caller, handler, tree)
+      }
       guard let bundle = call.descriptor else {
         if case .forget(let former) = request {
           return ControlReply { () throws(ControlFailure) in try forget(former, by: caller, handler) }
@@ -300,6 +326,16 @@ final class AppService: Sendable {
       if isNew { handler.noteFailure(of: waiting, "it is tried again later: \(reason)") }
     case .updated: reconcileTrust()
     case .dropped, nil: break
+    }
+  }
+}
+
+extension StoreError {
+  /// Whether the registry can't be read by this program, now or later.
+  fileprivate var keepsAppsUnknown: Bool {
+    switch self {
+    case .registryNewer, .registryDamaged, .registryOfOthers: true
+    default: false
     }
   }
 }

@@ -15,7 +15,7 @@ extension ControlMessage: Codable {
     case progress, awaitsDescriptor
     case status, app, before, left, system, apps, path, grants, next, launch, running, requests, log, waiting,
       roots, version, consents, task, because, items, unread, purged, backup, storage, space,
-      documents, opened, volumes, network, removed
+      documents, opened, volumes, network, removed, team, formerRoot
     case own = "self"
   }
 
@@ -45,6 +45,10 @@ extension ControlMessage: Codable {
     if fields.contains(.apps) { return .apps(try value(.apps)) }
     if fields.contains(.purged) { return .purged(try value(.purged)) }
     if fields.contains(.removed) { return .removed(try value(.removed)) }
+    if fields.contains(.team) {
+      return .assigned(
+        team: try value(.team), formerRoot: try fields.decodeIfPresent([UInt8].self, forKey: .formerRoot))
+    }
     if fields.contains(.storage) { return .storage(try value(.storage)) }
     if fields.contains(.space) { return .space(try value(.space)) }
     if fields.contains(.roots) { return .roots(try value(.roots)) }
@@ -143,6 +147,9 @@ extension ControlMessage: Codable {
     case .system(let versions): try fields.encode(versions, forKey: .system)
     case .purged(let report): try fields.encode(report, forKey: .purged)
     case .removed(let report): try fields.encode(report, forKey: .removed)
+    case .assigned(let team, let formerRoot):
+      try fields.encode(team, forKey: .team)
+      try fields.encodeIfPresent(formerRoot, forKey: .formerRoot)
     case .storage(let report): try fields.encode(report, forKey: .storage)
     case .space(let space): try fields.encode(space, forKey: .space)
     case .apps(let apps): try fields.encode(apps, forKey: .apps)

@@ -28,6 +28,8 @@ package enum ControlReply: Equatable, Sendable {
   case storage(StorageReport)
   /// What an app may store.
   case space(AvailableSpace)
+  /// A team is assigned to another root; to which it was before, if to any.
+  case assigned(team: String, formerRoot: [UInt8]?)
   /// The versions of the system domain that there are now.
   case system(SystemVersions)
   /// Those that were asked for; their paths begin at the root of the tree.

@@ -9,7 +9,19 @@ internal import Volume
 
 extension Server {
   /// Tells the volume what is installed, and whose containers there are, before anyone can look.
-  static func noteApps(of store: Store, _ registry: Registry, in volume: Volume) throws {
+  ///
+  /// Where the registry can't be read, whatever lies where apps do may be one.
+  static func noteApps(
+    of store: Store, _ source: GrantService.RegistrySource, in volume: Volume
+  ) throws {
+    do {
+      if let registry = try source(false) { try noteApps(of: store, registry, in: volume) }
+    } catch StoreError.appsUnknown {
+      volume.appsAreUnknown()
+    }
+  }
+
+  private static func noteApps(of store: Store, _ registry: Registry, in volume: Volume) throws {
     let versions = try registry.systemVersions()
     do throws(Errno) {
       // Where a process was stopped while it replaced the system domain, it is one or the other.

@@ -154,7 +154,7 @@ package final class Server: Sendable {
     views = RunningViews(budget)
     // A kernel that looks at it already would not learn of them; the next mount makes them.
     if kept?.hasPredecessor != true, !options.readOnly { try? StoreLayout.addNewDirectories(to: store) }
-    if let registry = try registry(false) { try Self.noteApps(of: store, registry, in: volume) }
+    try Self.noteApps(of: store, registry, in: volume)
     let sockets: AppSocketServer
     do throws(Errno) { sockets = try AppSocketServer(budget: budget) } catch {
       throw ServeFailure.threads(error)

@@ -97,7 +97,7 @@ package enum Service {
     // Before anything else is opened.
     let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
     let log = try eventLog(store, settings)
-    let apps = try AppService(store, settings, log)
+    let apps = try AppService(store, settings, log, isSuccessor: kept?.hasPredecessor == true)
     let server = try Server.start(
       store: store, log: log,
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },

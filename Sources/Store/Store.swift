@@ -45,6 +45,8 @@ package final class Store: Sendable {
   package var state: FD { stateDirectory.fd }
   /// The store itself.
   package var directory: FD { root.fd }
+  /// Whether the store is ours alone: nobody else has the lock, and no daemon uses the store.
+  var isOursAlone: Bool { lock?.isExclusive == true }
   /// What holds the store's lock, if that is ours.
   package var lockDescriptor: FD? { lock?.fd }
 

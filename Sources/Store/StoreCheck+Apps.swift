@@ -9,13 +9,12 @@ internal import Policy
 
 extension StoreCheck {
   mutating func checkApps() {
-    let path = "\(store.path)/state"
     let registry: Registry?
     let apps: [InstalledApp]
     let containers: [ContainerRecord]
     let intents: [NotedIntent]
     do throws(StoreError) {
-      registry = try Registry.existing(state: store.state, path: path)
+      registry = try Registry.existing(of: store)
       let problems = try registry?.problems() ?? []
       guard problems.isEmpty else {
         for problem in problems { foundDamage(problem) }
@@ -51,7 +50,7 @@ extension StoreCheck {
   /// Whether the system domain is signed, as far as that can be told: then nothing is to be added to it.
   var hasSealedSystem: Bool {
     do throws(StoreError) {
-      let registry = try Registry.existing(state: store.state, path: "\(store.path)/state")
+      let registry = try Registry.existing(of: store)
       return try registry?.systemVersions().current.root.isEmpty == false
     } catch {
       return true

@@ -47,6 +47,9 @@ package enum StoreError: Error, Equatable, Sendable {
   /// Somebody else can change what lies at `path`: its owner, or with none others than its owner.
   case registryOfOthers(path: String, owner: UInt32?)
   case registryNewer(path: String, found: Int, known: Int)
+  case registryOlder(path: String)
+  /// The daemon serves files alone, since it can't read the registry any more.
+  case appsUnknown(Kind, reason: String)
   case registryFailed(doing: String, path: String, message: String)
   case appExists(identifier: String, path: String)
   case noApp(identifier: String)
@@ -61,6 +64,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyGroups(user: UInt32, limit: Int)
   case tooManyConsents(user: UInt32, limit: Int)
   case teamOfOtherRoot(team: String, known: String, new: String)
+  case appOfFormerRoot(identifier: String, team: String)
   case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
   case containerOfOtherSpelling(path: String)
   case containerStays(path: String, reason: String)
@@ -176,6 +180,12 @@ extension StoreError: CustomStringConvertible {
     case .registryNewer(let path, let found, let known):
       "the list of apps \(path) has version \(found), but this insula knows versions only up to \(known); "
         + "use the newer insula that made it"
+    case .registryOlder(let path):
+      "the list of apps \(path) is of an earlier insula, which may use it now, so this command does not "
+        + "change it; unmount the store and mount it again, which brings the list up to date"
+    case .appsUnknown(_, let reason):
+      "the daemon serves this store without apps, volumes and homes on volumes: \(reason); then unmount the "
+        + "store and mount it again"
     case .registryFailed(let doing, let path, let message):
       "can't \(doing) the list of apps \(path): \(message)"
     case .appExists(let identifier, let path):
@@ -193,6 +203,10 @@ extension StoreError: CustomStringConvertible {
       "the team \(team) is assigned to the root \(known) here, but this is "
         + "signed under another root, \(new); nothing was changed; to assign the team to "
         + "the new root, run 'insula trust add FILE --team \(team) --store STORE' with its certificate"
+    case .appOfFormerRoot(let identifier, let team):
+      "\(identifier) was signed under another root than the one to which the team \(team) is assigned now, "
+        + "so it can't have what was granted to the team's app; update it to a version that is signed under "
+        + "that root"
     case .noRemovedContainer(let number):
       "there is no removed container with the number \(number); 'insula removed list' lists them"
     case .containerIsThere(let path):
@@ -272,19 +286,20 @@ extension StoreError {
   package var kind: Kind {
     switch self {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
-    case .newerFormat, .olderFormat, .registryNewer: .wrongFormat
+    case .newerFormat, .olderFormat, .registryNewer, .registryOlder: .wrongFormat
     case .inUse, .leased, .appBusy, .registryBusy: .busy
     case .belongsToOther, .exchangeable, .registryOfOthers, .notPermitted, .otherAccount, .notEntitled:
       .notPermitted
     case .badHomeName: .usage
     case .noApp: .noApp
+    case .appsUnknown(let kind, _): kind
     case .alreadyAStore, .notEmpty, .noSpace, .readOnly, .mountedReadOnly, .failed, .unknownAccount,
       .homeExists, .noHome, .homeIsAway, .homeOwnerUnknown, .homeIsGone, .homesOfOthers,
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
       .tooManyConsents,
-      .teamOfOtherRoot, .containerOfOtherTeam,
+      .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:
       .failed

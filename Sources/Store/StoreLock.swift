@@ -39,7 +39,8 @@ final class StoreLock: Sendable {
   static let fileName = "lock"
 
   private let file: OwnedFD
-  private let writable: Bool
+  /// Whether nobody else has the lock, not even to read.
+  let isExclusive: Bool
 
   /// Takes the lock, or says who has it.
   init(state: FD, path: String, readOnly: Bool) throws(StoreError) {
@@ -50,7 +51,7 @@ final class StoreLock: Sendable {
           : try state.open(name, O_RDWR | O_CREAT, mode: 0o600)
       }
     }
-    writable = !readOnly
+    isExclusive = !readOnly
     let fd = file.fd
     let locked = try explaining("lock", path) { () throws(Errno) in
       try fd.tryLock(exclusive: !readOnly)
@@ -70,7 +71,7 @@ final class StoreLock: Sendable {
       return writable
     }
     file = OwnedFD(owning: lock.raw)
-    self.writable = writable
+    isExclusive = writable
   }
 
   /// What has the lock.
@@ -86,7 +87,7 @@ final class StoreLock: Sendable {
   func announce(_ holder: StoreHolder) {
     // Only the wording of a message depends on it, so a full disk is no reason to fail.
     let fd = file.fd
-    guard writable, (try? fd.truncate(to: 0)) != nil, (try? fd.seek(0, 0)) != nil else { return }
+    guard isExclusive, (try? fd.truncate(to: 0)) != nil, (try? fd.seek(0, 0)) != nil else { return }
     try? fd.writeAll(holder.text.utf8)
   }
 

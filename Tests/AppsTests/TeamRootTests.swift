@@ -197,6 +197,54 @@ internal import Testing
     #expect(try fixture.findings(deep: true) == [])
   }
 
+  /// After that, a user starts the version of the former root for the first time: the data are theirs, and
+  /// the update's.
+  @Test(.enabled(if: Program.isRoot, "it takes two users"), arguments: [false, true])
+  func dataOfWhoComesLaterFollowTheUpdate(isGone: Bool) throws {
+    let daemon = try #require(Account.named("daemon"))
+    try Homes(tree: fixture.store.tree, path: fixture.tree, mode: .system).add(daemon.name)
+    let app = try fixture.install(for: fixture.everyones)
+    let containers = try Containers(fixture.store, fixture.registry)
+    _ = try containers.make(for: app, home: fixture.account.name)
+    try fixture.registry.pin("TEAM1", to: try fixture.root(of: "rotated").fingerprint)
+    let made = try containers.make(for: app, home: daemon.name)
+    #expect(made.allSatisfy { $0.team == app.signer })
+    for container in made { try fixture.write("theirs", to: "store/tree/\(container.path)/letter") }
+    try fixture.bundle {
+      $0.signer = "rotated"; $0.version = "2"; $0.groups = ["group.one"]; $0.clouds = ["iCloud.one"]
+    }
+    let now: InstalledApp
+    if isGone {
+      // The user gets the next version for themselves.
+      try fixture.uninstall(of: fixture.everyones, keepingData: true)
+      let caller = CallerIdentity(uid: daemon.uid, gid: daemon.gid, groups: [])
+      now = try fixture.install(for: .user(daemon.name), by: caller)
+    } else {
+      now = try fixture.update(for: fixture.everyones)
+    }
+    let taken = try containers.make(for: now, home: daemon.name)
+    #expect(taken.map(\.path) == made.map(\.path) && taken.allSatisfy { $0.team == now.signer })
+    #expect(taken.map { fixture.text("\($0.path)/letter") } == ["theirs", "theirs", "theirs"])
+    // Not for the former one any more, nor for somebody else who writes that name.
+    var forged = app
+    forged.root = [1, 2, 3]
+    for stranger in [app, forged] {
+      #expect(throws: StoreError.self) { try containers.make(for: stranger, home: daemon.name) }
+    }
+  }
+
+  /// What a network's root signs in a team's name stands in nobody's way.
+  @Test func networksAppsAssignNoTeam() throws {
+    try forge { _ in }
+    let forged = try fixture.install("Forged.app", for: .network)
+    #expect(try fixture.registry.root(of: "TEAM1") == nil)
+    let own = try fixture.install(for: fixture.users)
+    try fixture.uninstall(of: fixture.users)
+    let all = try fixture.install(for: fixture.everyones)
+    #expect(own.signer == all.signer && forged.signer != all.signer)
+    #expect(try fixture.registry.root(of: "TEAM1") == all.root)
+  }
+
   @Test(arguments: [false, true]) func appsOfAnEarlierVersionGetTheirRoots(isEveryones: Bool) throws {
     let app = try fixture.install(for: isEveryones ? fixture.everyones : fixture.users)
     let changed = try Program.run([

@@ -243,6 +243,7 @@ extension AppAccess {
   func removed(of user: UInt32?) throws -> RemovedReport { throw Self.refusal("see what was removed") }
   func restoreRemoved(_ number: Int64) throws -> RemovedReport { throw Self.refusal("restore data") }
 
+  func assign(team: String, to root: [UInt8]) throws -> [UInt8]? { throw Self.refusal("assign teams") }
   func forget(_ former: FormerUser) throws { throw Self.refusal("forget what users have decided") }
 
   func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport {

@@ -171,6 +171,12 @@ struct DaemonAccess: StoreAccess {
     try change(.forget(former)) { $0 == .done ? () : nil }
   }
 
+  func assign(team: String, to root: [UInt8]) throws -> [UInt8]? {
+    try change(.assign(team: team, root: root)) {
+      if case .assigned(_, let former) = $0 { .some(former) } else { nil }
+    }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try change(.updateSystem(named: name), tree) { $0.system }
   }

@@ -148,6 +148,12 @@ struct DirectAccess: StoreAccess {
     if parts.contains(.trash) { try store.removeLeft() }
   }
 
+  func assign(team: String, to root: [UInt8]) throws -> [UInt8]? {
+    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+      try handler.assign(team, to: root, by: .ourselves)
+    }
+  }
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions {
     try changing { (handler, wait) throws(ControlFailure) in
       try handler.updateSystem(tree, named: name, by: .ourselves, wait)

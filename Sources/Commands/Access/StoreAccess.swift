@@ -94,6 +94,9 @@ protocol StoreAccess {
   /// Forgets what counts for a user's number and must not count for the next holder.
   func forget(_ former: FormerUser) throws
 
+  /// Assigns a team to a root that the store trusts; gives the root that it was assigned to before.
+  func assign(team: String, to root: [UInt8]) throws -> [UInt8]?
+
   func updateSystem(_ tree: FD, named name: String) throws -> SystemVersions
 
   func rollbackSystem() throws -> SystemVersions

@@ -72,6 +72,7 @@ struct LogWords {
     case .consentReset:
       entry.app == nil
         ? "forgot what a user had decided\(detail)" : "forgot what was decided about\(app)\(detail)"
+    case .teamAssigned: "assigned a team to a root\(detail)"
     case .volumeAdded: "added the volume\(place)\(detail)"
     case .volumeEjected: "ejected the volume\(place)\(detail)"
     case .volumeLocked: "locked the volume\(place)\(detail)"

@@ -140,10 +140,25 @@ struct MountCommand: Command {
     try CryptoLibrary.load()
     try SQLiteLibrary.load()
     // It is opened by its path once more, and may have been moved or changed.
-    if let path = store, try !Store(opening: path, .inspect).isInUse {
-      throw CommandFailure(.failed, "the store at \(path) is not the one that is mounted")
+    if let path = store {
+      let store = try Store(opening: path, .inspect)
+      guard store.isInUse else {
+        throw CommandFailure(.failed, "the store at \(path) is not the one that is mounted")
+      }
+      try requireKnownApps(of: store)
     }
     return .ok
+  }
+
+  /// A program that does not know the registry's version would serve files without apps.
+  ///
+  /// Whatever else keeps it from being read may be over when it is needed.
+  private func requireKnownApps(of store: Store) throws {
+    do throws(StoreError) {
+      _ = try Registry.existing(state: store.state, path: store.path + "/state", patience: 2000)
+    } catch .registryNewer(let path, let found, let known) {
+      throw StoreError.registryNewer(path: path, found: found, known: known)
+    } catch {}
   }
 
   /// Goes on as the keeper that this process was before it became this program.

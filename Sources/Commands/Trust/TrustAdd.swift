@@ -29,9 +29,9 @@ struct TrustAddCommand: Command {
       """,
       """
       In a store, each team is assigned to one root: the one under which the team's first app for everyone was
-      signed, or the one given with '--team'. '--team' also moves the team's data to the new root. Installed
-      apps that were signed under another root don't run with that data; an update signed under the new root
-      brings them along.
+      signed, or the one given with '--team'. The apps of a joined network assign nothing. '--team' also moves
+      the team's data to the new root, and ends the team's running apps that were signed under another root.
+      They don't run with that data any more; an update signed under the new root brings them along.
       """,
     ],
     examples: [
@@ -58,11 +58,13 @@ struct TrustAddCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let text = try context.contents(of: file, limit: 64 << 10)
+    // First: nothing is changed where nobody could assign the team.
+    let access = try team.map { _ in try AppsAccess.find(store, writing: true, context) }
     let place = try context.makeTrust(ofStore: store)
     let root = try add(text, to: TrustDirectory(place.fd), at: context.now())
     let whose = store.map { "The store \($0) now trusts" } ?? "You now trust"
     context.console.say("\(whose) '\(root.name.sanitized)' (\(root.fingerprintText)).")
-    if let team, let store { try pin(team, to: root, in: store, context) }
+    if let team, let access { try assign(team, to: root, access) }
     return .ok
   }
 
@@ -75,11 +77,10 @@ struct TrustAddCommand: Command {
     return try trusted.add(text, at: time)
   }
 
-  private func pin(_ team: String, to root: Certificate, in store: String, _ context: Context) throws {
-    let opened = try context.store(store)
-    let before = try Registry(of: opened).pin(team, to: root.fingerprint)
+  private func assign(_ team: String, to root: Certificate, _ access: any StoreAccess) throws {
+    let before = try access.assign(team: team, to: root.fingerprint)
     let isOther = before.map { $0 != root.fingerprint } ?? false
-    context.console.say(
+    access.context.console.say(
       "In this store, the team \(team.sanitized) now belongs to this root"
         + (isOther ? " and no longer to the root \(before?.asHexadecimal ?? "")." : "."))
   }

@@ -34,7 +34,10 @@ final class ConsentAnswers: Sendable {
 
     var key: Key? { app.map { Key($0, user, service) } }
     var app: AppIdentifier? { AppIdentifier(identifier) }
-    var record: ConsentRecord? {
+    var record: ConsentRecord? { record(for: team) }
+
+    /// The same about an app of a team.
+    func record(for team: Team) -> ConsentRecord? {
       guard let app, let refused else { return nil }
       return ConsentRecord(app, user: user, team: team, service, isAllowed: false, changed: refused)
     }
@@ -109,7 +112,28 @@ final class ConsentAnswers: Sendable {
 
   private func record(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> ConsentRecord? {
     let record = state.withLock { $0.records[Key(app.identifier, user, service)] }
-    return record?.team == app.signer ? record : nil
+    guard let record, counts(record, for: app) else { return nil }
+    return record
+  }
+
+  /// Whether a decision is about this team's app.
+  ///
+  /// A refusal holds for an app under either root if an administrator has named another one for the team:
+  /// until the app is updated, it is under the former one.
+  func counts(_ record: ConsentRecord, for app: InstalledApp) -> Bool {
+    if record.team == app.signer { return true }
+    guard !record.isAllowed else { return false }
+    return isOneTeam(record.team, app.signer)
+  }
+
+  /// While the registry can't be read, a refusal holds.
+  private func isOneTeam(_ one: Team, _ other: Team) -> Bool {
+    guard one.text == other.text else { return false }
+    do throws(StoreError) {
+      return try registry(false)?.areOneTeam(one, other) ?? false
+    } catch {
+      return true
+    }
   }
 
   /// All that was decided by a user, or by all, from a position on.
@@ -176,7 +200,9 @@ final class ConsentAnswers: Sendable {
       do throws(StoreError) {
         // What was decided about an app that has gone has gone with it.
         let app = try registry(false)?.app(identifier, for: key.user)
-        if let app, app.signer == owed.team { try note(owed.record, key, app) }
+        if let app, app.signer == owed.team || isOneTeam(app.signer, owed.team) {
+          try note(owed.record(for: app.signer), key, app)
+        }
         state.withLock { $0.owed[key] = nil }
       } catch .noApp {
         // It has gone just now.

@@ -153,6 +153,16 @@ package final class ConsentService: ConsentKeeper {
     }
   }
 
+  /// An administrator has assigned a team to another root: what its users have decided counts for apps under
+  /// that one, and no more for those that run under another.
+  func teamIsAssigned(_ views: [RunningView]) {
+    reconcile()
+    for (user, views) in Dictionary(grouping: views, by: \.user) {
+      apply(views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
+    }
+    for body in settled.withLock({ $0 }) { body() }
+  }
+
   /// The registry has forgotten what a user without a home had decided: nothing of it counts any more, also
   /// for apps that run still.
   func forget(_ user: UInt32) {

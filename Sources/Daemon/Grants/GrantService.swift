@@ -22,8 +22,8 @@ package final class GrantService: Sendable {
   private let isReadOnly: Bool
   private let log: EventRecorder
   /// Is called after each change of what apps are granted; it must not wait.
-  private let changed: @Sendable () -> Void
-  private let registry: RegistrySource
+  let changed: @Sendable () -> Void
+  let registry: RegistrySource
   private let writer: GrantWriter
   /// One request of each user at a time; what is looked at for it may lie on a volume that does not answer.
   private let turns = UserTurns()
@@ -49,7 +49,7 @@ package final class GrantService: Sendable {
     }
     // Another worker may have taken some back that are still in the registry.
     let owed = writer.owed
-    volume.loadGrants(try registry(false)?.grants().filter { !owed.contains($0.id) } ?? [])
+    volume.loadGrants(try Self.atStart(registry)?.grants().filter { !owed.contains($0.id) } ?? [])
     if !owed.isEmpty, !isReadOnly { writer.note(owed) }
   }
 
@@ -328,6 +328,7 @@ extension GrantService {
     defer { note(.revoked, others, by: nil, "it was granted to an app of another team") }
     defer { changed() }
     return try turns.with(user) { () throws(AppFailure) in
+      try noteTeams(ofGrantsTo: app, for: user)
       let granted = volume.granted(to: app.identifier, of: user)
       do throws(GrantFailure) {
         others = granted.filter { $0.team != app.signer }

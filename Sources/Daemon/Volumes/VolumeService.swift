@@ -87,7 +87,7 @@ final class VolumeService: Sendable {
     let failed = Mutex<(@Sendable (AttachedVolume, String) -> Void)?>(nil)
     watch = try VolumeWatch { volume, reason in failed.withLock { $0 }?(volume, reason) }
     failed.withLock { $0 = { [weak self] in self?.hasEnded($0, $1) } }
-    let known = try forgetUnfinished(try registry(false)?.volumes() ?? [])
+    let known = try forgetUnfinished(try GrantService.atStart(registry)?.volumes() ?? [])
     // Once: from here on what is kept is this worker's own.
     let left = Set(known.filter { takeOver($0) }.map(\.id))
     attach(known.filter { !isOfServer($0) && (!left.contains($0.id) || $0.isEncrypted) })

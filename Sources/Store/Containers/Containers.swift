@@ -173,11 +173,11 @@ package final class Containers: Sendable {
     }
   }
 
-  /// Throws unless a container is a team's, as the registry has it; one that nobody has yet, or that is not
-  /// there any more, becomes it.
+  /// Throws unless a container is a team's, as the registry has it; one that nobody has yet, that is not
+  /// there any more, or that is the same team's under a root that was replaced, becomes it.
   private func claim(_ record: ContainerRecord, for team: Team, isThere: Bool) throws(StoreError) {
     if record.team == team { return }
-    if let other = record.team, isThere {
+    if let other = record.team, isThere, try !registry.isSuccessor(team, of: other) {
       throw .container(record, at: "\(path)/\(record.path)", isNotFor: team, but: other)
     }
     try registry.note(team, of: record)

@@ -38,6 +38,8 @@ package struct LogEntry: Codable, Equatable, Sendable {
     package static let volumeEjected = Event(rawValue: "volume-ejected")
     package static let volumeLocked = Event(rawValue: "volume-locked")
     package static let volumeUnlocked = Event(rawValue: "volume-unlocked")
+    /// An administrator has assigned a team to another root.
+    package static let teamAssigned = Event(rawValue: "team-assigned")
     package static let gaveUp = Event(rawValue: "gave-up")
   }
 

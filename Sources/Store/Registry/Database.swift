@@ -26,6 +26,8 @@ struct Database: ~Copyable {
   private let journal: String
   /// How much longer a statement may go on; nil where it may for ever.
   private let steps: UnsafeMutablePointer<Int32>?
+  /// Whether no change reaches a file.
+  private let isInMemory: Bool
 
   /// What a database is to us.
   enum Use {
@@ -35,6 +37,8 @@ struct Database: ~Copyable {
     case new
     /// Somebody else has made it, with what intent we don't know; it is only read.
     case strange
+    /// It is in memory, and goes with the connection.
+    case copied
   }
 
   /// What a change may need: the pages that it touches in the journal, those that it adds in the database.
@@ -79,20 +83,57 @@ struct Database: ~Copyable {
     }
     let database = Database(
       handle: opened, path: path, files: files, directory: directory, journal: name + "-journal",
-      isBounded: use == .strange)
+      isBounded: use == .strange, isInMemory: false)
     try database.prepare(patience, use)
     return database
   }
 
+  /// Copies the database of that name to memory: changes of the copy don't reach the file.
+  static func copy(
+    _ name: String, in directory: FD, path: String, patience: Int32
+  ) throws(StoreError) -> Database {
+    let source = try open(name, in: directory, path: path, patience: patience)
+    return try source.copiedToMemory()
+  }
+
+  private func copiedToMemory() throws(StoreError) -> Database {
+    let own = try explaining("open", path) { () throws(Errno) in try directory.fd.duplicated() }
+    // They are used for nothing, but each database has its own.
+    guard let files = AnchoredFiles(to: "/proc/self/fd/\(own.fd.raw)/\(journal)") else {
+      throw .registryFailed(
+        doing: "copy", path: path, message: "SQLite does not accept insula's file access layer")
+    }
+    var opened: OpaquePointer?
+    let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
+    let code = sqlite3_open_v2(":memory:", &opened, flags | SQLITE_OPEN_EXRESCODE, nil)
+    guard let opened else { throw .registryFailed(doing: "copy", path: path, message: "out of memory") }
+    let copy = Database(
+      handle: opened, path: path, files: files, directory: own, journal: journal, isBounded: false,
+      isInMemory: true)
+    try copy.check(code, "copy")
+    guard let backup = sqlite3_backup_init(opened, "main", handle, "main") else {
+      throw Self.failure(SQLITE_NOMEM, "copy", of: opened, path)
+    }
+    let copied = sqlite3_backup_step(backup, -1)
+    // What the step says is what the end says, and errors of the source are noted at the source.
+    _ = sqlite3_backup_finish(backup)
+    guard copied == SQLITE_DONE else {
+      throw Self.failure(copied == SQLITE_OK ? SQLITE_IOERR : copied, "copy", of: handle, path)
+    }
+    try copy.prepare(0, .copied)
+    return copy
+  }
+
   private init(
     handle: OpaquePointer, path: String, files: consuming AnchoredFiles, directory: consuming OwnedFD,
-    journal: String, isBounded: Bool
+    journal: String, isBounded: Bool, isInMemory: Bool
   ) {
     self.handle = handle
     self.path = path
     self.files = files
     self.directory = directory
     self.journal = journal
+    self.isInMemory = isInMemory
     steps = isBounded ? .allocate(capacity: 1) : nil
     guard let steps else { return }
     steps.initialize(to: Self.mostSteps)
@@ -127,6 +168,7 @@ struct Database: ~Copyable {
     try run("PRAGMA temp_store = MEMORY")
     switch use {
     case .kept: break
+    case .copied: return
     case .new:
       try run("PRAGMA journal_mode = OFF")
       return try run("PRAGMA synchronous = OFF")
@@ -235,6 +277,7 @@ struct Database: ~Copyable {
   /// Beyond its end, since SQLite reads it as long as it is. SQLite makes no lock of this file, so closing a
   /// descriptor of it drops none.
   private func reserveJournal() throws(StoreError) {
+    if isInMemory { return }
     try explaining("change", path) { () throws(Errno) in
       let file = try directory.fd.open(journal, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
       guard try file.fd.status().st_blocks * 512 < Self.reserve else { return }
@@ -342,50 +385,4 @@ struct Database: ~Copyable {
 private func systemError(of handle: OpaquePointer) -> Errno {
   let number = sqlite3_system_errno(handle)
   return number > 0 ? Errno(number) : .EIO
-}
-
-/// The columns of the row that a query has come to.
-struct Columns {
-  private let statement: OpaquePointer
-  private let path: String
-
-  fileprivate init(_ statement: OpaquePointer, _ path: String) {
-    self.statement = statement
-    self.path = path
-  }
-
-  func integer(_ index: Int32) throws(StoreError) -> Int64 {
-    try require(SQLITE_INTEGER, index)
-    return sqlite3_column_int64(statement, index)
-  }
-
-  func text(_ index: Int32) throws(StoreError) -> String {
-    try require(SQLITE_TEXT, index)
-    return String(decoding: bytes(at: sqlite3_column_text(statement, index), index), as: UTF8.self)
-  }
-
-  /// A text as it is there, which may not be UTF-8.
-  func textBytes(_ index: Int32) throws(StoreError) -> [UInt8] {
-    try require(SQLITE_TEXT, index)
-    return Array(bytes(at: sqlite3_column_text(statement, index), index))
-  }
-
-  func bytes(_ index: Int32) throws(StoreError) -> [UInt8] {
-    try require(SQLITE_BLOB, index)
-    return Array(bytes(at: sqlite3_column_blob(statement, index), index))
-  }
-
-  func isNull(_ index: Int32) -> Bool { sqlite3_column_type(statement, index) == SQLITE_NULL }
-
-  private func bytes(at start: UnsafeRawPointer?, _ index: Int32) -> UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(
-      start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, index)))
-  }
-
-  private func require(_ type: Int32, _ index: Int32) throws(StoreError) {
-    guard sqlite3_column_type(statement, index) == type else {
-      throw .registryDamaged(
-        path: path, what: "column \(index) of a row has the wrong type")
-    }
-  }
 }

@@ -10,7 +10,7 @@ package struct GrantRecord: Equatable, Sendable {
   /// Who has granted it, and for whom the app runs that has it.
   package let user: UInt32
   /// Whose app it was granted to: another team's of the same identifier is another app.
-  package let team: Team
+  package var team: Team
   /// Names below the root of the tree.
   package var path: [[UInt8]]
   package var isWritable: Bool

@@ -50,6 +50,12 @@ package struct InstalledApp: Codable, Equatable, Sendable {
     self.clouds = clouds
   }
 
+  /// Where the apps of a network are that the machine has joined.
+  static let networkPrefix = "Network/Applications/"
+
+  /// Whether it is one of those.
+  var isOfNetwork: Bool { path.utf8.starts(with: Self.networkPrefix.utf8) }
+
   /// Whose it is.
   package var signer: Team { Team(team, root: root) }
 

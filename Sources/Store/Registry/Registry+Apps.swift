@@ -95,6 +95,7 @@ extension Registry {
       .text(app.version), .text(app.shortVersion), .text(app.team), .text(app.path), .bytes(app.seal),
       .integer(app.installed), .optional(app.root))
     try noteBelongings(of: app, in: database)
+    try takeOver(by: app, in: database)
     try keepGrants(onlyOf: app, in: database)
     try keepConsents(onlyOf: app, in: database)
   }
@@ -128,6 +129,7 @@ extension Registry {
     try database.run("DELETE FROM declarations WHERE app = ?", .integer(known.id))
     try askAgain(of: app.user, in: database)
     try noteBelongings(of: app, in: database)
+    try takeOver(by: app, formerGroups: before.groups, in: database)
     try release(.group, before.groups, by: before, keepingData: false, in: database)
     try keepGrants(onlyOf: app, in: database)
     try keepConsents(onlyOf: app, in: database)

@@ -26,6 +26,18 @@ extension Registry {
     }
   }
 
+  /// Whose apps' grants are, by their numbers: those to a team's apps under whatever root, or some.
+  package func teamsOfGrants(
+    to team: String, among numbers: Set<Int64>? = nil
+  ) throws(StoreError) -> [Int64: Team] {
+    try use { (database) throws(StoreError) in
+      let rows = try database.rows("SELECT id, root FROM grants WHERE team = ?", .text(team)) {
+        (row) throws(StoreError) in (try row.integer(0), Team(team, root: try row.digest(1)))
+      }
+      return Dictionary(rows) { $1 }.filter { numbers?.contains($0.key) ?? true }
+    }
+  }
+
   /// All grants, or those of some numbers, in the order in which they were given.
   package func grants(among numbers: Set<Int64>? = nil) throws(StoreError) -> [GrantRecord] {
     try use { (database) throws(StoreError) in

@@ -65,7 +65,7 @@ extension Registry {
   /// Whether the list of apps is as it was when the intent was made up.
   private static func check(_ intent: TreeIntent, in database: borrowing Database) throws(StoreError) {
     let app = intent.app
-    if intent.work != .uninstall { try recordRoot(of: app.signer, for: app.user, in: database) }
+    if intent.work != .uninstall { try recordRoot(of: app, in: database) }
     let known = try find(app.identifier, of: app.user, in: database)
     switch intent.work {
     case .install:

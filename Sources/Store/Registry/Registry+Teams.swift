@@ -5,7 +5,8 @@ internal import Policy
 
 // Which root speaks for a team, for the whole machine: that of the first app that is installed for everyone,
 // or the one that an administrator names; another root's identity of the same team is a stranger's. Users'
-// own apps decide that for their user alone, as long as something of them is there.
+// own apps decide that for their user alone, as long as something of them is there. The apps of a network
+// decide it for the network alone: its roots count for nothing else.
 
 extension Registry {
   /// The root that speaks for a team; nil if none does yet.
@@ -21,12 +22,12 @@ extension Registry {
 
   /// Throws unless a team's root is the one that speaks for it; if an app is for everyone, the first one does
   /// from now on.
-  static func recordRoot(
-    of team: Team, for user: UInt32?, in database: borrowing Database
-  ) throws(StoreError) {
-    try check(team, for: user, in: database)
+  static func recordRoot(of app: InstalledApp, in database: borrowing Database) throws(StoreError) {
+    let team = app.signer
+    try check(team, for: app.user, in: database)
+    if app.isOfNetwork { try checkInNetwork(team, in: database) }
     // What one user installs must not decide what others and the administrator can install.
-    guard let root = team.root, user == nil else { return }
+    guard let root = team.root, app.user == nil, !app.isOfNetwork else { return }
     try database.run(
       "INSERT OR IGNORE INTO teams (team, root) VALUES (?, ?)", .text(team.text), .bytes(root))
   }
@@ -52,6 +53,38 @@ extension Registry {
     throw .teamOfOtherRoot(team: team.text, known: Team.digits(of: known), new: Team.digits(of: root))
   }
 
+  /// Throws if the network has an app of that team under another root.
+  private static func checkInNetwork(_ team: Team, in database: borrowing Database) throws(StoreError) {
+    guard let root = team.root else { return }
+    let others = try database.rows(
+      """
+      SELECT root FROM apps WHERE team = ?1 AND root <> ?2 AND user IS NULL
+        AND substr(path, 1, length(?3)) = ?3
+        AND NOT EXISTS (
+          SELECT 1 FROM teams JOIN former_roots ON former_roots.team = teams.team
+          WHERE teams.team = ?1 AND teams.root = ?2 AND former_roots.root = apps.root)
+      """, .text(team.text), .bytes(root), .text(InstalledApp.networkPrefix)
+    ) { (row) throws(StoreError) in try row.bytes(0) }
+    guard let known = others.first else { return }
+    throw .teamOfOtherRoot(team: team.text, known: Team.digits(of: known), new: Team.digits(of: root))
+  }
+
+  /// Forgets that teams are assigned to roots of a network, which earlier versions have noted.
+  ///
+  /// What an app for everyone outside of the network has decided stays.
+  package func forgetTeams(ofNetworkRoots roots: [[UInt8]]) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      for root in roots {
+        try database.run(
+          """
+          DELETE FROM teams WHERE root = ?1 AND NOT EXISTS (
+            SELECT 1 FROM apps WHERE apps.team = teams.team AND apps.root = ?1 AND apps.user IS NULL
+              AND substr(apps.path, 1, length(?2)) <> ?2)
+          """, .bytes(root), .text(InstalledApp.networkPrefix))
+      }
+    }
+  }
+
   /// The other root under which a user has something of a team.
   private static func otherRoot(
     than root: [UInt8], of team: String, for user: UInt32, in database: borrowing Database
@@ -63,41 +96,6 @@ extension Registry {
       LIMIT 1
       """, .text(team), .bytes(root), .integer(Int64(user))
     ) { (row) throws(StoreError) in try row.bytes(0) }.first
-  }
-
-  /// Whether a team may have what was noted for another one: the same text under a root that an administrator
-  /// has replaced by this one's, see ``pin(_:to:)``.
-  package func isSuccessor(_ team: Team, of noted: Team) throws(StoreError) -> Bool {
-    guard noted.text.hasSameBytes(as: team.text), let root = team.root, let former = noted.root,
-      former != root
-    else {
-      return false
-    }
-    return try use { (database) throws(StoreError) in
-      let rows = try database.rows(
-        """
-        SELECT 1 FROM teams JOIN former_roots ON former_roots.team = teams.team
-        WHERE teams.team = ?1 AND teams.root = ?2 AND former_roots.root = ?3
-        """, .text(team.text), .bytes(root), .bytes(former)
-      ) { (row) throws(StoreError) in try row.integer(0) }
-      return !rows.isEmpty
-    }
-  }
-
-  /// The roots that an administrator has replaced, by the team that speaks now.
-  package func formerRoots() throws(StoreError) -> [Team: [[UInt8]]] {
-    let rows = try use { (database) throws(StoreError) in
-      try database.rows(
-        """
-        SELECT teams.team, teams.root, former_roots.root
-        FROM teams JOIN former_roots ON former_roots.team = teams.team
-        WHERE former_roots.root <> teams.root ORDER BY former_roots.root
-        """
-      ) { (row) throws(StoreError) in
-        (team: Team(try row.text(0), root: try row.bytes(1)), former: try row.bytes(2))
-      }
-    }
-    return Dictionary(grouping: rows) { $0.team }.mapValues { $0.map { $0.former } }
   }
 
   /// Says which root speaks for a team from now on; the data that the team has here are under that root then,
@@ -137,7 +135,7 @@ extension Registry {
       try database.run(
         "UPDATE apps SET root = ? WHERE identifier = ? AND user IS ?", .bytes(root),
         .text(app.identifier.text), .optional(app.user))
-      if app.user == nil {
+      if app.user == nil, !app.isOfNetwork {
         try database.run(
           "INSERT OR IGNORE INTO teams (team, root) VALUES (?, ?)", .text(app.team), .bytes(root))
       }

@@ -8,23 +8,28 @@ internal import Synchronization
 
 /// What a store knows of its apps and their containers: the database `state/insula.db`.
 ///
-/// Several processes may use it at once.
+/// Several processes may use it at once. A daemon of an earlier version may be one of them, so only a process
+/// that has the store alone brings the registry to this version; others look at a copy in memory.
 package final class Registry: Sendable {
   static let fileName = "insula.db"
 
   /// A change takes less than a millisecond of the processor, and the disk's time to keep it; nothing else
   /// waits for this lock.
   private let database: Mutex<Database>
+  /// Whether this is a copy of a registry of an earlier version, made to look at.
+  private let isCopy: Bool
 
   /// Opens the registry of a store; a store of an earlier version gets one.
   ///
-  /// `state` is the store's directory `state`, which lies at `path`.
+  /// The caller has the store alone: the registry of an earlier version becomes one of this version. `state`
+  /// is the store's directory `state`, which lies at `path`.
   package init(state: FD, path: String, patience: Int32 = 10_000) throws(StoreError) {
     let file = "\(path)/\(Self.fileName)"
     try Self.makeFile(in: state, file)
     let database = try Database.open(Self.fileName, in: state, path: file, patience: patience)
     try Self.migrate(database)
     self.database = Mutex(database)
+    isCopy = false
   }
 
   /// Another number whenever apps of the machine or of a user, or their declarations, have changed through
@@ -39,11 +44,16 @@ package final class Registry: Sendable {
   /// By the user whose apps have changed; nil stands for the machine's.
   private let typesChanges = Mutex<[UInt32?: Int]>([:])
 
-  private init(_ database: consuming sending Database) { self.database = Mutex(database) }
+  private init(_ database: consuming sending Database, isCopy: Bool) {
+    self.database = Mutex(database)
+    self.isCopy = isCopy
+  }
 
-  /// The registry if the store has one already; looking makes none.
+  /// The registry if the store has one already; looking makes none, and changes none.
+  ///
+  /// With `migrates` the caller has the store alone.
   package static func existing(
-    state: FD, path: String, patience: Int32 = 10_000
+    state: FD, path: String, patience: Int32 = 10_000, migrates: Bool = false
   ) throws(StoreError) -> Registry? {
     let file = "\(path)/\(fileName)"
     do throws(Errno) {
@@ -58,19 +68,30 @@ package final class Registry: Sendable {
     let database = try Database.open(fileName, in: state, path: file, patience: patience)
     // The first step may have been stopped after the file got its size: the journal beside it takes that
     // back.
-    if try version(of: database) == 0 { return nil }
-    try migrate(database)
-    return Registry(database)
+    let found = try version(of: database)
+    if found == 0 { return nil }
+    guard found < RegistrySchema.version, !migrates else {
+      try migrate(database)
+      return Registry(database, isCopy: false)
+    }
+    let copy = try Database.copy(fileName, in: state, path: file, patience: patience)
+    try migrate(copy)
+    return Registry(copy, isCopy: true)
   }
 
   /// The registry of a store, which gets one if it has none.
+  ///
+  /// One of an earlier version is for those alone who have the store for themselves.
   package convenience init(of store: Store) throws(StoreError) {
+    if !store.isOursAlone, let known = try Self.existing(of: store), known.isCopy {
+      throw .registryOlder(path: "\(store.path)/state/\(Self.fileName)")
+    }
     try self.init(state: store.state, path: store.path + "/state")
   }
 
-  /// The registry of a store that has one already.
+  /// The registry of a store that has one already; who does not have the store alone gets one to look at.
   package static func existing(of store: Store) throws(StoreError) -> Registry? {
-    try existing(state: store.state, path: store.path + "/state")
+    try existing(state: store.state, path: store.path + "/state", migrates: store.isOursAlone)
   }
 
   /// Lends the database.
@@ -85,7 +106,8 @@ package final class Registry: Sendable {
     _ body: @Sendable (borrowing Database) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
     try database.withLock { (database) throws(StoreError) in
-      try database.transaction { () throws(StoreError) in try body(database) }
+      if isCopy { throw .registryOlder(path: database.path) }
+      return try database.transaction { () throws(StoreError) in try body(database) }
     }
   }
 

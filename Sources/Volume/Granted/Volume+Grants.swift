@@ -81,6 +81,27 @@ extension Volume {
     return changed.new
   }
 
+  /// Notes whose apps some grants are for by now, and takes those grants from these views: their apps are
+  /// others by that.
+  package func changeTeams(of grants: [Int64: Team], withdrawingFrom views: Set<UInt32> = []) {
+    let withdrawn = self.grants.moving.withLock { _ -> [(view: GrantedFiles, places: Set<ScopePlace>)] in
+      var places: [GrantHolder: Set<ScopePlace>] = [:]
+      for (id, team) in grants {
+        guard var entry = self.grants.entry(id) else { continue }
+        places[entry.holder, default: []].insert(entry.record.place)
+        guard entry.record.team != team else { continue }
+        entry.record.team = team
+        self.grants.put(entry)
+      }
+      return places.flatMap { holder, places in
+        self.grants.views(of: holder).filter { views.contains($0.number) }.map {
+          (view: $0.granted, places: places)
+        }
+      }
+    }
+    if !withdrawn.isEmpty { GrantedFiles.withdraw(withdrawn) }
+  }
+
   /// Takes grants back: when this returns nothing of them is found, read or written any more through what
   /// they gave.
   package func revokeGrants(_ numbers: [Int64]) {

@@ -5,6 +5,7 @@ internal import Bundles
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Synchronization
 
 /// A read-only region: a name in a directory, and the seal of what is there.
@@ -80,6 +81,9 @@ package final class ReadOnlyRegions: Sendable {
   private let state = OrderedMutex(.leaf, State())
   private let count = Atomic<Int>(0)
   private let refused = Atomic<UInt64>(0)
+  /// Stands for each app where nobody knows which there are.
+  private let unknown = OrderedMutex<ReadOnlyRegion?>(.leaf, nil)
+  private let areUnknown = Atomic<Bool>(false)
   private let say: @Sendable (String) -> Void
 
   /// `say` gets a line for each thing that is found to be other than it was sealed.
@@ -98,8 +102,21 @@ package final class ReadOnlyRegions: Sendable {
     return state.withLock { $0.regions[key] }
   }
 
-  /// Whether something that has a seal is anywhere below a directory.
+  /// What stands for any app in a directory of that zone; nil where apps are known, or can't be.
+  func unknownApp(in zone: Zone) -> ReadOnlyRegion? {
+    guard areUnknown.load(ordering: .acquiring), zone.app != nil else { return nil }
+    return unknown.withLock { $0 }
+  }
+
+  /// From here on, `region` stands for each app.
+  func letAppsBe(_ region: ReadOnlyRegion) {
+    unknown.withLock { $0 = region }
+    areUnknown.store(true, ordering: .releasing)
+  }
+
+  /// Whether something that has a seal is, or may be, anywhere below a directory.
   func isAbove(_ directory: ObjectNumber) -> Bool {
+    if areUnknown.load(ordering: .acquiring) { return true }
     guard count.load(ordering: .acquiring) > 0 else { return false }
     return state.withLock { $0.counts[directory] ?? 0 > 0 }
   }

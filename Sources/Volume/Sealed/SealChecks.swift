@@ -45,8 +45,11 @@ final class SealChecks: Sendable {
     _ name: Name, _ object: FD, _ status: FileStatus, in directory: borrowing NodeTable.Reference
   ) throws(Errno) -> SealedNode? {
     guard directory.zone.isReadOnlyRegion else {
-      guard let region = volume.readOnlyRegions.find(name, in: directory.number) else { return nil }
-      let seal = region.seal(of: ObjectNumber(status), in: volume.readOnlyRegions)
+      let regions = volume.readOnlyRegions
+      // A file is no app.
+      let unknown = status.isDirectory ? regions.unknownApp(in: directory.zone) : nil
+      guard let region = regions.find(name, in: directory.number) ?? unknown else { return nil }
+      let seal = region.seal(of: ObjectNumber(status), in: regions)
       guard status.isDirectory else { throw refusal(Finding(.typeChanged), by: seal) }
       return SealedNode(seal, .root)
     }

@@ -22,6 +22,13 @@ extension Volume {
       above: location.above)
   }
 
+  /// Nobody knows which apps are installed: what lies where apps do is read-only, and its files are refused,
+  /// since nothing says what was sealed and what runs in a sandbox.
+  package func appsAreUnknown() {
+    readOnlyRegions.letAppsBe(
+      ReadOnlyRegion("Applications", isStable: false) { (_) throws(Finding) in throw Finding(.unreadable) })
+  }
+
   /// Does `body`, which makes a bundle appear where nothing was.
   package func bundleAppears(
     at path: String, seal: [UInt8], _ body: () throws(Errno) -> Void

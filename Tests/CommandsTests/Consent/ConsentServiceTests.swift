@@ -92,6 +92,51 @@ struct ConsentServiceTests {
     #expect(!view.scope.hasPrivatePlaces)
   }
 
+  /// An administrator names another root for a team, and its app is still the one that the former root has
+  /// signed: what was allowed is the next version's, and a refusal holds for both.
+  @Test func refusalsHoldUnderBothRootsOfATeam() throws {
+    let registry = try #require(try consents.registry(true))
+    func app(_ root: [UInt8]) throws -> InstalledApp {
+      InstalledApp(
+        identifier: try #require(AppIdentifier("org.example.painter")), user: nil, name: "Painter",
+        executable: "Painter", version: "1", shortVersion: "1.0", team: "TEAM2", root: root,
+        path: "Applications/Painter.app", seal: [], installed: 0)
+    }
+    let (former, current, forged) = (try app([1]), try app([9]), try app([3]))
+    let users = [Self.user, Self.user + 1]
+    func states(_ app: InstalledApp, _ service: PrivacyService) -> [ConsentState] {
+      users.map { consents.answers.state(app, $0, service) }
+    }
+    try registry.add(former)
+    // The first has decided before, and the second decides after.
+    try consents.decide(.deny, former, for: users[0], .photos, by: nil)
+    try consents.decide(.allow, former, for: users[0], .contacts, by: nil)
+    try registry.pin("TEAM2", to: [9])
+    consents.teamIsAssigned([])
+    try consents.decide(.deny, former, for: users[1], .photos, by: nil)
+    #expect(states(former, .photos) == [.denied, .denied])
+    #expect(states(former, .contacts) == [.notDetermined, .notDetermined])
+    #expect(states(forged, .photos) == [.notDetermined, .notDetermined])
+    #expect(consents.page(of: users[0], after: nil).map(\.state) == [.denied])
+    try registry.update(current)
+    consents.reconcile()
+    #expect(states(current, .photos) == [.denied, .denied])
+    #expect(states(current, .contacts) == [.authorized, .notDetermined])
+    #expect(states(forged, .photos) == [.notDetermined, .notDetermined])
+  }
+
+  /// It has none of it any more while it runs.
+  @Test func appOfTheFormerRootLosesWhatWasAllowed() throws {
+    try decide(.allow, PrivacyService.allCases)
+    let (view, _) = try view()
+    defer { view.ended() }
+    try add(view, process: process(ended: false))
+    #expect(!view.scope.hasPrivatePlaces)
+    try #require(try consents.registry(true)).pin("TEAM1", to: [9])
+    consents.teamIsAssigned(views.all())
+    #expect(view.scope.hasPrivatePlaces)
+  }
+
   /// A user's own copy of an app may spell its identifier otherwise, and be the one that is asked about.
   @Test func decisionsReachOtherSpellingsOfTheApp() throws {
     try decide(.allow, PrivacyService.allCases)

@@ -58,6 +58,40 @@ struct NetworkJoinTests {
     func join() throws -> ProgramResult { try network("join", server.url, "--root", try fingerprint) }
   }
 
+  /// The network's root signs in a team's name, and the machine trusts another one.
+  @Test func networkAssignsNoTeamOfTheMachines() throws {
+    let joining = try Joining()
+    let (shop, mounted) = (joining.shop, joining.shop.mounted)
+    try joining.offer("One", version: "1", in: "one")
+    // Another root has signed the app of an identity with the same team.
+    let other = ["env", "HOME=\(mounted.temporary.appending("other-home"))"]
+    let root = mounted.temporary.appending("other.pem")
+    var bundles: [String] = []
+    for words in [
+      ["identity", "new", "own", "--team", "ABCDE12345"],
+      ["identity", "export", "own", "--certificate", root], ["trust", "add", root, "--store", mounted.store],
+    ] {
+      try #require(try mounted.run(words, before: other).status == 0, "\(words)")
+    }
+    for name in ["Two", "Three"] {
+      bundles.append(try shop.make(name, version: "1", in: "own-\(name)"))
+      let sign = ["sign", bundles[bundles.count - 1], "--identity", "own", "--force"]
+      let signed = try mounted.run(sign, before: other)
+      try #require(signed.status == 0, "\(signed)")
+    }
+    let joined = try joining.join()
+    try #require(joined.status == 0 && joined.output.contains("Installed One.app."), "\(joined)")
+    let teams = ["sqlite3", mounted.store + "/state/insula.db", "SELECT count(*) FROM teams"]
+    #expect(try Program.run(teams).output == "0\n")
+    let installed = try mounted.run("install", bundles[0], "--store", mounted.store)
+    #expect(installed.status == 0, "\(installed)")
+    let left = try joining.network("leave")
+    #expect(left.status == 0, "\(left)")
+    let again = try mounted.run("install", bundles[1], "--store", mounted.store)
+    #expect(again.status == 0, "\(again)")
+    #expect(try Program.run(teams).output == "1\n")
+  }
+
   @Test func appsComeGoAndChangeWithTheNetwork() throws {
     let joining = try Joining()
     try joining.offer("One", version: "1", in: "one")

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Volume
+
+extension AppService {
+  /// Assigns a team to a root.
+  ///
+  /// Apps that were signed in the team's name under another root have nothing of the team's from then on:
+  /// when the answer is given, none of them has what was granted or allowed, and none runs.
+  func assign(
+    _ team: String, to root: [UInt8], by caller: CallerIdentity, _ handler: AppRequestHandler,
+    _ tree: MountedTree
+  ) -> ControlReply {
+    do {
+      let others = try handler.registry.apps().filter { $0.team == team && $0.root != root }
+      return try tree.views.keepingFromStarting(Set(others.map(\.path))) {
+        let before: [UInt8]?
+        do throws(ControlFailure) {
+          before = try handler.assign(team, to: root, by: caller)
+        } catch {
+          return .failure(error)
+        }
+        try end(othersOf: team, root, tree)
+        return .assigned(team: team, formerRoot: before)
+      }
+    } catch let error as StoreError {
+      return .failure(ControlFailure(error))
+    } catch {
+      return .failure(ControlFailure("\(error)"))
+    }
+  }
+
+  private func end(othersOf team: String, _ root: [UInt8], _ tree: MountedTree) throws(StoreError) {
+    // Also those whose process has ended, and whose view is still there.
+    let views = tree.views.all(ended: true).filter { $0.launch.app.team == team }
+    let others = views.filter { $0.launch.app.root != root }
+    let services = services
+    try services?.grants.teamIsAssigned(team, withdrawingFrom: Set(others.map(\.view.number)))
+    services?.consents.teamIsAssigned(views)
+    for view in others where view.isAlive {
+      let app = view.launch.app
+      let why = "\(app.name.sanitized) was ended: its team belongs to another root now"
+      if view.note(why: why) { DaemonLog.write("\(app.identifier), pid \(view.pid), is ended: \(why)") }
+    }
+    for view in tree.views.end(others) {
+      DaemonLog.write(
+        "\(view.launch.app.identifier), pid \(view.pid), does not end: its view is still in use, and has "
+          + "nothing of what was granted or allowed")
+    }
+  }
+}
