@@ -256,9 +256,14 @@ struct MountCommand: Command {
     let before = [mount.options, mount.superOptions]
     let wanted = try MountOptions(before + optionWords, sloppy: true)
     do throws(Errno) {
-      try LinuxIO.remount(path, flags: wanted.serve.mountBits)
+      try mount.remount(flags: wanted.serve.mountBits)
     } catch {
-      let why = error == .EBUSY ? "files are open for writing; close them first" : error.message
+      let why =
+        switch error {
+        case .EBUSY: "files are open for writing; close them first"
+        case .EINVAL, .ELOOP, .ENOTDIR: "something else is at that path by now; see 'insula status'"
+        default: error.message
+        }
       throw CommandFailure(CommandFailure(error).code, "can't change the mount \(path): \(why)")
     }
     return .ok
