@@ -8,7 +8,8 @@ internal import Synchronization
 ///
 /// The kernel takes the lock of a process's memory map to read /proc/PID/maps, smaps, cmdline and environ. A
 /// process can hold that lock for as long as it likes: it unmaps a changed file on a filesystem of its own
-/// that does not answer. It can do the same while it executes a program, and then maps can't be opened. So nothing in the program reads these files but in a look:
+/// that does not answer. It can do the same while it executes a program, and then maps can't be opened. So
+/// nothing in the program reads these files but in a look:
 ///
 ///  1. The caller waits for all processes together, and for one of them no longer than a moment.
 ///  2. A thread that still waits then goes on waiting, alone. Until it is done no look asks about other
@@ -104,7 +105,9 @@ package struct ProcessLook: Sendable {
   }
 
   /// The next process that may be looked at.
-  private func next<Value: Sendable>(_ runner: Int, _ processes: [Int32], _ state: Condition<State<Value>>) -> Int32? {
+  private func next<Value: Sendable>(_ runner: Int, _ processes: [Int32], _ state: Condition<State<Value>>)
+    -> Int32?
+  {
     while true {
       let process = state.withLock { state -> Int32? in
         guard state.runner == runner, state.next < processes.count else { return nil }
@@ -161,7 +164,9 @@ final class StuckLooks: Sendable {
 
   var count: Int { owners.withLock { $0.count } }
 
-  /// Whether a process must not be looked at now. Root's own stop no others of root's.
+  /// Whether a process must not be looked at now.
+  ///
+  /// Root's own stop no others of root's.
   func covers(_ process: Int32, of owner: UInt32) -> Bool {
     owners.withLock { owners in
       if owners.isEmpty { return false }

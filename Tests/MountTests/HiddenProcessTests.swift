@@ -9,8 +9,10 @@ internal import Testing
 /// A user's process that nobody can look at makes nobody wait.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct HiddenProcessTests {
-  /// Processes of a user's that hold the locks of their memory maps: they unmap changed files of a filesystem
-  /// that does not answer. They let go at the end, or when somebody has waited for them for too long.
+  /// Processes of a user's that hold the locks of their memory maps.
+  ///
+  /// They unmap changed files of a filesystem that does not answer. They let go at the end, or when somebody
+  /// has waited for them for too long.
   private final class Holders: Sendable {
     let pids: [Int32]
     private let mounted: MountedStore

@@ -80,7 +80,6 @@ struct StoreDoorMountTests {
     #expect(try mounted.run("mount", mounted.store, mounted.point).status == 0)
     #expect(try mounted.unmount().status == 0)
     try administer("gpasswd", "--add", member.account.name, group)
-    defer { _ = try? administer("gpasswd", "--delete", member.account.name, group) }
     #expect(AccountGroup.numbered(owner.gid)?.members == [member.account.name])
     let refused = try mounted.run("mount", mounted.store, mounted.point)
     #expect(

@@ -26,7 +26,8 @@ internal import Testing
     return (moving ?? self.moving).answer(move, of: Self.object, by: thread ?? own, of: user) { _ in call }
   }
 
-  private func look(_ name: String = "x", in directory: ObjectNumber = Self.open, by thread: Int32? = nil) throws
+  private func look(_ name: String = "x", in directory: ObjectNumber = Self.open, by thread: Int32? = nil)
+    throws
     -> Bool
   {
     try name.withName { (name) throws(Errno) in moving.covers(name, in: directory, by: thread ?? own) }

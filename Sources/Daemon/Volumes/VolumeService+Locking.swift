@@ -190,8 +190,8 @@ extension VolumeService {
 
   /// Waits for a while until the kernel has brought all to disks with encrypted files.
   ///
-  /// Each user's on a thread of their own, in turns: the way to a directory may lead through a filesystem that
-  /// does not answer, and a user may keep a file of that name locked that is no disk.
+  /// Each user's on a thread of their own, in turns: the way to a directory may lead through a filesystem
+  /// that does not answer, and a user may keep a file of that name locked that is no disk.
   private func awaitDisks(of records: [VolumeRecord]) {
     let end = monotonicNanoseconds() + UInt64(Self.diskMilliseconds) * 1_000_000
     let owners = Dictionary(grouping: records.filter { $0.options.contains(.hasDisk) }, by: \.owner).values
