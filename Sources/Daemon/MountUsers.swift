@@ -16,42 +16,69 @@ package struct MountUser: Equatable, CustomStringConvertible {
   let isInOurNamespace: Bool
 
   package var description: String { "pid \(pid) (\(name)): \(reasons.joined(separator: ", "))" }
+}
 
-  /// Who uses the filesystem of a device number, as far as this user may look.
-  package static func all(of device: DeviceNumber) -> [MountUser] {
-    let processes = names(in: "/proc").compactMap { Int32($0) }.inOrder(by: <)
-    let ours = target("/proc/self/ns/mnt")
-    return processes.compactMap { pid in
-      guard pid != ProcessID.own else { return nil }
-      // That of others' processes can't be read; what one of them uses here is seen all the same.
-      let theirs = target("/proc/\(pid)/ns/mnt")
-      let isOurs = theirs == ours || theirs == unknown
-      let uses = uses(pid, device)
-      let found = uses.map { $0.words + $0.path + $0.end } + (isOurs ? [] : mounts(pid, device))
-      guard !found.isEmpty else { return nil }
-      return MountUser(
-        pid: pid, name: command(pid), reasons: found, paths: uses.map(\.path), isInOurNamespace: isOurs)
-    }
+/// Who uses something, as far as this user may look.
+package struct MountUsers {
+  package let users: [MountUser]
+  /// Processes that may use it too, in words.
+  ///
+  /// Nobody waits for one that does not let itself be looked at (`ProcessLook`), and it stops nothing by that
+  /// alone: any user can have such processes.
+  package let hidden: [String]
+
+  /// Who uses the filesystem of a device number.
+  package static func all(of device: DeviceNumber) -> MountUsers {
+    all(link: { lies($0, on: device) }, map: { other, _ in other == device }, mounted: device)
   }
 
   /// Who uses a directory or something in it, by the paths that the kernel has; `path` is an absolute one
   /// without links.
   ///
   /// What an app or a session has in a view of its own has the same path there.
-  package static func all(in path: String) -> [MountUser] {
+  package static func all(in path: String) -> MountUsers {
     let beginning = path + "/"
-    func isInside(_ other: String) -> Bool {
+    @Sendable func isInside(_ other: String) -> Bool {
       other.utf8.elementsEqual(path.utf8) || other.utf8.starts(with: beginning.utf8)
     }
-    return names(in: "/proc").compactMap { Int32($0) }.inOrder(by: <).compactMap { pid in
-      guard pid != ProcessID.own else { return nil }
-      let maps = paths(mappedBy: "/proc/\(pid)") { _, path in isInside(path) }
-      let uses = uses(pid) { isInside(target($0)) } + maps.map { Use(words: "maps ", path: $0) }
-      guard !uses.isEmpty else { return nil }
-      return MountUser(
-        pid: pid, name: command(pid), reasons: uses.map { $0.words + $0.path + $0.end },
-        paths: uses.map(\.path), isInOurNamespace: true)
+    return all(link: { isInside(target($0)) }, map: { _, path in isInside(path) }, mounted: nil)
+  }
+
+  /// Looks at each process for links in /proc and maps that are meant.
+  private static func all(
+    link: @escaping @Sendable (_ link: String) -> Bool,
+    map: @escaping @Sendable (DeviceNumber, _ path: String) -> Bool, mounted device: DeviceNumber?
+  ) -> MountUsers {
+    let processes = names(in: "/proc").compactMap { Int32($0) }.filter { $0 != ProcessID.own }
+    let ours = target("/proc/self/ns/mnt")
+    let look = ProcessLook()
+    // What needs no lock of theirs is seen of all.
+    let links = look.answers(about: processes) { pid -> (uses: [Use], mounts: [String], isOurs: Bool) in
+      // That of others' processes can't be read; what one of them uses here is seen all the same.
+      let theirs = target("/proc/\(pid)/ns/mnt")
+      let isOurs = device == nil || theirs == ours || theirs == unknown
+      return (uses(pid, link), isOurs ? [] : device.map { mounts(pid, $0) } ?? [], isOurs)
     }
+    let maps = look.answers(about: processes) { pid in paths(mappedBy: "/proc/\(pid)", map) }
+    var (users, hidden): ([MountUser], [String]) = ([], [])
+    for pid in processes.inOrder(by: <) {
+      let uses = (links[pid]?.uses ?? []) + (maps[pid] ?? []).map { Use(words: "maps ", path: $0) }
+      let found = uses.map { $0.words + $0.path + $0.end } + (links[pid]?.mounts ?? [])
+      if !found.isEmpty {
+        users.append(
+          MountUser(
+            pid: pid, name: command(pid), reasons: found, paths: uses.map(\.path),
+            isInOurNamespace: links[pid]?.isOurs ?? true))
+      } else if links[pid] == nil || maps[pid] == nil, ProcessID.hasThread(pid) {
+        hidden.append(words(ofHidden: pid))
+      }
+    }
+    return MountUsers(users: users, hidden: hidden)
+  }
+
+  /// What is said of a process that could not be looked at.
+  package static func words(ofHidden pid: Int32) -> String {
+    "pid \(pid) (\(command(pid))) does not let itself be looked at"
   }
 
   /// What a process sees of it in a mount namespace of its own.
@@ -63,15 +90,10 @@ package struct MountUser: Equatable, CustomStringConvertible {
   }
 
   /// How a process uses something, in words around its path.
-  private struct Use {
+  private struct Use: Sendable {
     let words: String
     let path: String
     var end = ""
-  }
-
-  private static func uses(_ pid: Int32, _ device: DeviceNumber) -> [Use] {
-    let maps = paths(mappedBy: "/proc/\(pid)") { other, _ in other == device }
-    return uses(pid) { lies($0, on: device) } + maps.map { Use(words: "maps ", path: $0) }
   }
 
   /// Those of its links in /proc that `isMeant`.
@@ -115,14 +137,21 @@ package struct MountUser: Equatable, CustomStringConvertible {
   }
 
   /// The processes of a program that have something open by a path, or were started with it, as far as this
-  /// user may look.
-  package static func processes(of program: String, using path: String) -> [Int32] {
-    names(in: "/proc").compactMap { Int32($0) }.inOrder(by: <).filter { pid in
-      guard command(pid) == program else { return false }
+  /// user may look; and those that call themselves so and can't be looked at.
+  package static func processes(of program: String, using path: String) -> (found: [Int32], hidden: [Int32]) {
+    let processes = names(in: "/proc").compactMap { Int32($0) }.filter { command($0) == program }.inOrder(
+      by: <)
+    let answers = ProcessLook().answers(about: processes) { pid in
+      if names(in: "/proc/\(pid)/fd").contains(where: { target("/proc/\(pid)/fd/\($0)") == path }) {
+        return true
+      }
       let words = text(of: "/proc/\(pid)/cmdline").utf8.split(separator: 0)
       return words.contains { $0.elementsEqual(path.utf8) }
-        || names(in: "/proc/\(pid)/fd").contains { target("/proc/\(pid)/fd/\($0)") == path }
     }
+    return (
+      processes.filter { answers[$0] == true },
+      processes.filter { answers[$0] == nil && ProcessID.hasThread($0) }
+    )
   }
 
   private static func command(_ pid: Int32) -> String {

@@ -32,18 +32,26 @@ enum MountWatch {
     }
   }
 
+  /// How long processes are waited for that do not let themselves be looked at.
+  private static let hiddenMilliseconds: UInt64 = 3000
+
   private static func waitUntilUnused(_ device: DeviceNumber) {
     var isTold = false
+    let began = monotonicNanoseconds()
     while true {
-      let users = MountUser.all(of: device)
-      let here = users.filter(\.isInOurNamespace)
-      guard !here.isEmpty else {
+      let found = MountUsers.all(of: device)
+      let here = found.users.filter(\.isInOurNamespace)
+      // One of those may just wait for a disk; but any user can have one that hides for good.
+      let isHidden =
+        !found.hidden.isEmpty && monotonicNanoseconds() - began < Self.hiddenMilliseconds * 1_000_000
+      guard !here.isEmpty || isHidden else {
         // Theirs ends with it.
-        tell("the mount was removed; it ends for processes that have it in another mount namespace", users)
+        tell(
+          "the mount was removed; it ends for processes that have it in another mount namespace", found.users)
         return
       }
-      if !isTold { tell("the mount was detached; it remains for processes that use it", here) }
-      isTold = true
+      if !isTold, !here.isEmpty { tell("the mount was detached; it remains for processes that use it", here) }
+      isTold = isTold || !here.isEmpty
       // Nothing tells that a file was closed or a directory left: the kernel has an event for the end of the
       // filesystem alone, which also those keep who are not asked about here.
       usleep(500_000)

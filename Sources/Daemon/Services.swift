@@ -42,9 +42,7 @@ struct Services: Sendable {
     case .backup(let request): return backups.answer(request, call)
     case .files(let request): return files.answer(request, call)
     case .volume(let request):
-      return server.volumes.answer(request, call) {
-        server.users(of: $0, besides: call.caller.pid)
-      } ejected: {
+      return server.volumes.answer(request, call, server.volumeUsers(besides: call.caller.pid)) {
         server.grants.volumeIsEjected($0)
       }
     case .tell(let identifier, let paths): return launches.tell(identifier, ofOpened: paths, for: call.caller)

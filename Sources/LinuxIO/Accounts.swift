@@ -65,10 +65,13 @@ package struct Account: Equatable, Sendable {
 package struct AccountGroup: Equatable, Sendable {
   package let name: String
   package let gid: UInt32
+  /// Whom the group's own entry names; those who have it as their first group are not among them.
+  package let members: [String]
 
-  package init(name: String, gid: UInt32) {
+  package init(name: String, gid: UInt32, members: [String] = []) {
     self.name = name
     self.gid = gid
+    self.members = members
   }
 
   /// Corresponds to `getgrnam_r(3)`; nil if there is no such group.
@@ -92,7 +95,13 @@ package struct AccountGroup: Equatable, Sendable {
       var found: UnsafeMutablePointer<group>?
       let error = call(&entry, buffer, size, &found)
       guard error == 0, found != nil, let name = entry.gr_name else { return (nil, error) }
-      return (AccountGroup(name: String(cString: name), gid: entry.gr_gid), 0)
+      var members: [String] = []
+      var next = entry.gr_mem
+      while let member = next?.pointee {
+        members.append(String(cString: member))
+        next = next?.successor()
+      }
+      return (AccountGroup(name: String(cString: name), gid: entry.gr_gid, members: members), 0)
     }
   }
 }

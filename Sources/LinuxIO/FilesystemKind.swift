@@ -25,6 +25,8 @@ package struct FilesystemKind: Equatable, Sendable {
   package static let xfs = FilesystemKind(magic: 0x5846_5342)
   package static let btrfs = FilesystemKind(magic: 0x9123_683e)
   package static let tmpfs = FilesystemKind(magic: 0x0102_1994)
+  /// Where processes are shown: /proc.
+  package static let processes = FilesystemKind(magic: 0x9fa0)
   /// Where pipes without names are, as a shell makes them.
   package static let pipes = FilesystemKind(magic: 0x5049_5045)
 

@@ -50,6 +50,17 @@ extension MountEntry {
     try LinuxIO.unmount("/proc/self/fd/\(parent.fd.raw)/\(name)", lazily: false)
   }
 
+  /// Changes the flags of this mount and of no other, wherever its path leads by now.
+  ///
+  /// The errors are those of ``unmount(lazily:)``. Corresponds to `mount(2)` with `MS_REMOUNT`.
+  package func remount(flags: UInt) throws(Errno) {
+    let (above, name) = mountPoint.splitAtName
+    guard !name.isEmpty else { throw .EBUSY }
+    let parent = try FD.cwd.openWithoutLinks("/\(above)", pathOnly | O_DIRECTORY)
+    let top = try top(name, in: parent.fd)
+    try LinuxIO.remount("/proc/self/fd/\(top.fd.raw)", flags: flags)
+  }
+
   /// What lies on top there, if it is this filesystem.
   private func top(_ name: String, in parent: FD) throws(Errno) -> OwnedFD {
     let top = try parent.open(name, pathOnly | O_DIRECTORY)

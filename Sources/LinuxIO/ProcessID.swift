@@ -26,6 +26,20 @@ package enum ProcessID {
     }
   }
 
+  /// Whether it is somebody outside of this user namespace, as root of the machine is in a container.
+  package static func isUnmapped(_ uid: UInt32) -> Bool {
+    uid == 65_534
+      && FD.text(of: "/proc/self/uid_map", limit: 1 << 16).map { !isMapped(uid, by: $0) } ?? false
+  }
+
+  /// Whether a user has a number outside, by the lines of a map: the first number, the one outside, how many.
+  package static func isMapped(_ uid: UInt32, by map: String) -> Bool {
+    map.split(separator: "\n").contains { line in
+      let numbers = line.split(separator: " ").compactMap { UInt64($0) }
+      return numbers.count == 3 && numbers[0] <= uid && UInt64(uid) - numbers[0] < numbers[2]
+    }
+  }
+
   /// Whether there is a process, or a thread of any, of this number.
   package static func hasThread(_ thread: Int32) -> Bool { access("/proc/\(thread)", F_OK) == 0 }
 

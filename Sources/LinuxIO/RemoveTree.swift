@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Glibc
 
 extension FD {
@@ -8,18 +9,26 @@ extension FD {
   ///
   /// It takes neither stack nor descriptors in proportion to the depth: a directory that is not empty is
   /// first moved to the top of what is being removed. Throws EXDEV, with part of it removed, where something
-  /// is mounted inside.
+  /// is mounted inside, and ENOTEMPTY where somebody keeps making things in it.
   package func removeTree(_ name: Name) throws(Errno) {
+    try removeTree(name) { (directory) throws(Errno) in try directory.entries() }
+  }
+
+  /// The same with another way to list a directory.
+  func removeTree(
+    _ name: Name, listing list: (FD) throws(Errno) -> [(name: [UInt8], type: UInt8)]
+  ) throws(Errno) {
     guard try status(of: name).isDirectory else { return try remove(name, directory: false) }
     let top = try openDirectoryToEmpty(name)
-    var moved = 0
+    var removal = TreeRemoval()
     while true {
-      let entries = try top.fd.entries()
+      let entries = try list(top.fd)
       if entries.isEmpty { break }
+      try removal.count(entries)
       for entry in entries {
         try entry.name.withName { (child) throws(Errno) in
           try top.fd.removeEntry(child) { (child) throws(Errno) in
-            try top.fd.emptyDirectory(child, movingTo: top.fd, &moved)
+            try top.fd.emptyDirectory(child, movingTo: top.fd, &removal, list)
           }
         }
       }
@@ -43,35 +52,38 @@ extension FD {
     }
   }
 
-  private func emptyDirectory(_ name: Name, movingTo top: FD, _ moved: inout Int) throws(Errno) {
+  private func emptyDirectory(
+    _ name: Name, movingTo top: FD, _ removal: inout TreeRemoval,
+    _ list: (FD) throws(Errno) -> [(name: [UInt8], type: UInt8)]
+  ) throws(Errno) {
     let directory = try openDirectoryToEmpty(name)
-    for entry in try directory.fd.entries() {
-      var number = moved
+    for entry in try list(directory.fd) {
+      var removed = removal
       try entry.name.withName { (child) throws(Errno) in
         try directory.fd.removeEntry(child) { (child) throws(Errno) in
           // Its own parent entry changes too, which needs the right to write in it.
-          _ = try directory.fd.openDirectoryToEmpty(child)
-          number = try directory.fd.move(child, to: top, number)
+          let found = try directory.fd.openDirectoryToEmpty(child)
+          try removed.count(found.fd)
+          try directory.fd.move(child, to: top, &removed)
         }
       }
-      moved = number
+      removal = removed
     }
     try remove(name, directory: true)
   }
 
   /// Gives a directory the first free name of our own in `top`.
-  private func move(_ name: Name, to top: FD, _ start: Int) throws(Errno) -> Int {
-    var number = start
+  private func move(_ name: Name, to top: FD, _ removal: inout TreeRemoval) throws(Errno) {
     let renameNoReplace: UInt32 = 1
     while true {
-      number += 1
+      let free = removal.nextName()
       do throws(Errno) {
-        try ".removing-\(number)".withName { (free) throws(Errno) in
+        return try free.withName { (free) throws(Errno) in
           try rename(name, to: top, free, flags: renameNoReplace)
         }
-        return number
       } catch {
         guard error == .EEXIST else { throw error }
+        try removal.nameIsTaken()
       }
     }
   }
@@ -82,5 +94,75 @@ extension FD {
     // why.
     if try directory.fd.status().permissions & 0o700 != 0o700 { try? directory.fd.changeMode(0o700) }
     return try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
+  }
+}
+
+/// How much of a tree that is being removed has been made since the removal began.
+///
+/// Whoever has a directory of it open can go on making things there. Each directory is listed once, and the
+/// top until it is empty, so there is no end to that alone if new directories, or names in the top, come as
+/// fast as they are removed.
+private struct TreeRemoval {
+  /// Far more than programs make that are about to end.
+  private static let tolerated = 1000
+
+  private let began = TreeRemoval.now
+  private var isBegun = false
+  private var late = 0
+  /// The number in the last name of our own in the top, and when the top was last listed.
+  private var moved = 0
+  private var listed = 0
+  /// How many names were there then, and how many were in the way since.
+  private var known = 0
+  private var taken = 0
+
+  private static let prefix = Array(".removing-".utf8)
+
+  /// Counts the names in the top that were not there at first, and that are not ours.
+  mutating func count(_ entries: [(name: [UInt8], type: UInt8)]) throws(Errno) {
+    defer { (listed, known, taken, isBegun) = (moved, entries.count, 0, true) }
+    guard isBegun else { return }
+    let strangers = entries.count { !isOurs($0.name) }
+    try add(strangers)
+  }
+
+  /// Counts a directory in which something is, if it was made since.
+  mutating func count(_ directory: FD) throws(Errno) {
+    // Where no time of birth is kept, it has not been moved yet.
+    let changed = try directory.status().st_ctim
+    let born = (try directory.creationTime() ?? changed).nanoseconds
+    // What is from the future was made by another clock, or before this one was set back.
+    if began < born, born <= Self.now { try add(1) }
+  }
+
+  /// Another name of our own in the top, which may be taken.
+  mutating func nextName() -> String {
+    moved += 1
+    return ".removing-\(moved)"
+  }
+
+  /// One of those that were there when the top was last listed, or a new one.
+  mutating func nameIsTaken() throws(Errno) {
+    taken += 1
+    guard taken <= known else { return try add(1) }
+  }
+
+  private mutating func add(_ count: Int) throws(Errno) {
+    late += count
+    guard late <= Self.tolerated else { throw .ENOTEMPTY }
+  }
+
+  /// Whether it was moved there since the top was last listed.
+  private func isOurs(_ name: [UInt8]) -> Bool {
+    guard name.starts(with: Self.prefix),
+      let number = Int(String(decoding: name.dropFirst(Self.prefix.count), as: UTF8.self))
+    else { return false }
+    return listed < number && number <= moved
+  }
+
+  private static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return time.nanoseconds
   }
 }

@@ -38,55 +38,46 @@ package struct StoreDoorFinding: Equatable, Sendable {
 
 extension Store {
   /// What is wrong with the store's own directory, and with those that lead to it.
-  package var doorFindings: [StoreDoorFinding] { Self.doorFindings(of: directory, at: path) }
+  package var doorFindings: [StoreDoorFinding] { Self.doorFindings(of: directory, at: path, named: named) }
 
-  static func doorFindings(of store: FD, at path: String) -> [StoreDoorFinding] {
+  /// `named` is the path as a person gave it: whoever may rename a link in that decides which store is meant.
+  static func doorFindings(of store: FD, at path: String, named: String) -> [StoreDoorFinding] {
     let user = ProcessID.user
     var found: [StoreDoorFinding] = []
-    if let status = try? store.status(), let problem = door(status, path).problemOfStore(for: user) {
+    if let status = try? store.status(), let problem = door(status, store).problemOfStore(for: user) {
       found.append(StoreDoorFinding(path: path, problem: problem, isStore: true))
     }
-    for place in directories(above: path) {
-      guard let status = try? FD.cwd.status(of: place), !isUnmapped(status.st_uid),
-        let problem = door(status, place).problemAbove(for: user)
-      else { continue }
-      found.append(StoreDoorFinding(path: place, problem: problem, isStore: false))
+    var seen: Set<String> = []
+    for path in [named, realPath(path) ?? path] {
+      // What can't be walked does not lead there.
+      _ = try? PathWalk.open(path) { (step) throws(Errno) in
+        guard case .directory(let directory, let status) = step else { return }
+        let place = String(decoding: try directory.ownPath(), as: UTF8.self)
+        guard seen.insert(place).inserted, !ProcessID.isUnmapped(status.st_uid),
+          let problem = door(status, directory).problemAbove(for: user)
+        else { return }
+        found.append(StoreDoorFinding(path: place, problem: problem, isStore: false))
+      }
     }
     return found
   }
 
-  /// The real directories in which the names of a path are, and those that lead to where it ends: whoever may
-  /// rename a link in the path decides which store is meant.
-  private static func directories(above path: String) -> [String] {
-    func above(_ path: String) -> [String] {
-      let names = path.split(separator: "/").dropLast()
-      return (0...names.count).map { "/" + names.prefix($0).joined(separator: "/") }
-    }
-    var found: [String] = []
-    let named = path.hasPrefix("/") ? above(path).compactMap(realPath) : []
-    let real = realPath(path).map(above) ?? []
-    for place in named + real where !found.contains(place) { found.append(place) }
-    return found
-  }
-
-  private static func door(_ status: FileStatus, _ path: String) -> StoreDoor {
-    let group = status.st_gid
-    // Many distributions give each user a group of that name, and a umask that lets it write.
-    let isOwn = AccountGroup.numbered(group).map { $0.name == Account.numbered(status.st_uid)?.name } ?? false
+  private static func door(_ status: FileStatus, _ directory: FD) -> StoreDoor {
+    // With a POSIX ACL, the group's bits are what any of those may have whom the ACL names.
+    let hasACL = (try? directory.attribute("system.posix_acl_access", limit: 1 << 16)) != nil
     return StoreDoor(
       mode: UInt32(status.permissions), uid: status.st_uid,
-      hasPrivateGroup: !hasACL(path) && (group == 0 || isOwn))
+      hasPrivateGroup: !hasACL && isPrivate(status.st_gid, to: status.st_uid))
   }
 
-  /// With a POSIX ACL, the group's bits are what any of those may have whom the ACL names.
-  private static func hasACL(_ path: String) -> Bool {
-    guard let directory = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY) else { return false }
-    let fd = directory.fd
-    return (try? fd.attribute("system.posix_acl_access", limit: 1 << 16)) != nil
-  }
-
-  /// Whether it is somebody outside of this user namespace, as root of the machine is in a container.
-  private static func isUnmapped(_ uid: UInt32) -> Bool {
-    uid == 65_534 && FD.text(of: "/proc/self/uid_map", limit: 4096)?.contains("4294967295") == false
+  /// Whether nobody but a user and root is in a group.
+  ///
+  /// Many distributions give each user a group of that name, and a umask that lets it write. Nobody but root
+  /// is in root's, unless somebody was put there.
+  private static func isPrivate(_ gid: UInt32, to uid: UInt32) -> Bool {
+    guard let group = AccountGroup.numbered(gid) else { return gid == 0 }
+    let owner = Account.numbered(uid)?.name
+    func isOwner(_ name: String) -> Bool { owner.map { name.hasSameBytes(as: $0) } ?? false }
+    return (gid == 0 || isOwner(group.name)) && group.members.allSatisfy { isOwner($0) || $0 == "root" }
   }
 }

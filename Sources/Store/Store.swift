@@ -27,6 +27,8 @@ package final class Store: Sendable {
 
   /// The path that it was opened by, for messages.
   package let path: String
+  /// The same as a person has given it, with its links.
+  let named: String
   package let description: StoreDescription
 
   private let root: OwnedFD
@@ -50,9 +52,10 @@ package final class Store: Sendable {
   /// What holds the store's lock, if that is ours.
   package var lockDescriptor: FD? { lock?.fd }
 
-  /// Opens the store at `path`.
-  package init(opening path: String, _ access: Access) throws(StoreError) {
+  /// Opens the store at `path`; `named` is what a person has given for it, if that has links.
+  package init(opening path: String, named: String? = nil, _ access: Access) throws(StoreError) {
     self.path = path
+    self.named = named ?? path
     do throws(Errno) {
       root = try Self.openRoot(path)
     } catch {
@@ -65,7 +68,7 @@ package final class Store: Sendable {
     description = try Self.readDescription(root.fd, path: path)
     try Self.checkOwner(root.fd, path: path)
     switch access {
-    case .serving, .exclusiveReadOnly: try Self.checkDoor(root.fd, path: path)
+    case .serving, .exclusiveReadOnly: try Self.checkDoor(root.fd, path: path, named: self.named)
     case .exclusive, .inspect, .resumed: break
     }
     treeDirectory = try Self.part("tree", of: root.fd, path: path)
@@ -236,10 +239,9 @@ package final class Store: Sendable {
     guard status.st_uid == ProcessID.user else { throw .belongsToOther(path: path, uid: status.st_uid) }
   }
 
-  private static func checkDoor(_ root: FD, path: String) throws(StoreError) {
-    guard let finding = doorFindings(of: root, at: path).first(where: \.problem.letsOthersExchange) else {
-      return
-    }
+  private static func checkDoor(_ root: FD, path: String, named: String) throws(StoreError) {
+    let findings = doorFindings(of: root, at: path, named: named)
+    guard let finding = findings.first(where: \.problem.letsOthersExchange) else { return }
     throw .exchangeable(path: path, finding: finding)
   }
 

@@ -35,6 +35,7 @@ package final class View: FileSystem {
   let backings = Backings()
   let kernel = KernelLink()
   let memory: KernelMemory
+  let moving: MovingNames
   let refusals: LookupRefusals
   let writers: WriterNotes
   let seals: SealChecks
@@ -90,6 +91,7 @@ package final class View: FileSystem {
       throw error
     }
     memory = KernelMemory(volume, nodes, kernel, audience)
+    moving = MovingNames(isTakingOver: predecessor != nil)
     refusals = LookupRefusals(volume: volume, nodes: nodes, kernel: kernel, audience: audience)
     writers = WriterNotes(volume: volume, view: number, nodes: nodes, kernel: kernel, interest: interest)
     let isApps = self.scope.root.throughout == nil && filesTop == nil

@@ -3,7 +3,7 @@
 
 internal import CLinux
 internal import Glibc
-internal import LinuxIO
+@testable internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
@@ -67,6 +67,47 @@ internal import Testing
     }
     try temporary.write("x", to: "a/.removing-1/file")
     try temporary.write("x", to: "a/b/c/d/file")
+    try remove("a")
+    #expect(try temporary.names() == [])
+  }
+
+  /// Whoever has it open makes names as fast as they are removed: in the top, deeper and deeper, or in the
+  /// way of those that are moved.
+  @Test(arguments: ["top", "deeper", "in the way", "again"]) func whoeverMakesNamesIsNotAwaited(
+    where place: String
+  ) throws {
+    try temporary.makeDirectory("a")
+    try temporary.makeDirectory("a/b")
+    try temporary.write("x", to: "a/b/file")
+    var listings = 0
+    let parent = try temporary.open()
+    func make(in directory: FD) throws(Errno) {
+      let top = try parent.fd.openDirectory("a")
+      switch place {
+      case "top":
+        for number in 0..<10 { try top.fd.makeDirectory("\(listings)-\(number)", mode: 0o700) }
+      case "again": try? top.fd.makeDirectory(".removing-1", mode: 0o700)
+      default:
+        // What is to be removed next has something in it, and so has to be moved.
+        try directory.makeDirectory("d\(listings)", mode: 0o700)
+        let made = try directory.openDirectory("d\(listings)")
+        try made.fd.makeDirectory("e", mode: 0o700)
+        guard place == "in the way" else { return }
+        for number in 0..<50 { try? top.fd.makeDirectory(".removing-\(listings * 10 + number)", mode: 0o700) }
+      }
+    }
+    #expect(throws: Errno.ENOTEMPTY) {
+      try "a".withName { (name) throws(Errno) in
+        try parent.fd.removeTree(name) { (directory) throws(Errno) in
+          listings += 1
+          // It would go on for as long as this does.
+          if listings > 100_000 { throw .ETIMEDOUT }
+          try make(in: directory)
+          return try directory.entries()
+        }
+      }
+    }
+    // And when nobody does that any more, the rest goes.
     try remove("a")
     #expect(try temporary.names() == [])
   }

@@ -71,6 +71,40 @@ internal import Testing
     #expect(try isMounted(entry) && isMounted(decoy))
   }
 
+  private func isReadOnly(_ entry: MountEntry) throws -> Bool? {
+    try MountTable.current().entries.first { $0.id == entry.id }?.options.split(separator: ",").contains("ro")
+  }
+
+  @Test func itsFlagsAloneAreChanged() throws {
+    try entry.remount(flags: UInt(MS_RDONLY))
+    #expect(try isReadOnly(entry) == true && isReadOnly(decoy) == false)
+    try entry.remount(flags: 0)
+    #expect(try isReadOnly(entry) == false)
+  }
+
+  @Test(arguments: ["link above", "link", "mount", "over"]) func flagsOfNoOtherAreChanged(inItsPlace: String)
+    throws
+  {
+    switch inItsPlace {
+    case "link above":
+      guard symlink("decoy", temporary.appending("link")) == 0 else { throw Errno.last }
+      try exchange("d", with: "link")
+      #expect(error { try entry.remount(flags: UInt(MS_RDONLY)) } == .ELOOP)
+    case "link":
+      try temporary.makeDirectory("other")
+      guard symlink("../decoy/m", temporary.appending("other/m")) == 0 else { throw Errno.last }
+      try exchange("d", with: "other")
+      #expect(error { try entry.remount(flags: UInt(MS_RDONLY)) } != nil)
+    case "mount":
+      try exchange("d", with: "decoy")
+      #expect(error { try entry.remount(flags: UInt(MS_RDONLY)) } == .EINVAL)
+    default:
+      guard mount("tmpfs", entry.mountPoint, "tmpfs", 0, nil) == 0 else { throw Errno.last }
+      #expect(error { try entry.remount(flags: UInt(MS_RDONLY)) } == .EINVAL)
+    }
+    #expect(try isReadOnly(entry) == false && isReadOnly(decoy) == false)
+  }
+
   @Test func whatLiesOverItStays() throws {
     guard mount("tmpfs", entry.mountPoint, "tmpfs", 0, nil) == 0 else { throw Errno.last }
     for lazily in [false, true] { #expect(error { try entry.unmount(lazily: lazily) } == .EINVAL) }

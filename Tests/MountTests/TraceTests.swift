@@ -94,6 +94,46 @@ struct TraceTests {
     }
   }
 
+  /// Whoever made a link in the middle of a path would decide where a file goes: also `identity export`, and
+  /// `new-app`.
+  @Test(arguments: [false, true]) func nothingIsMadeBehindAnothersLink(rootless: Bool) throws {
+    let mounted = try mounted(rootless: rootless)
+    let owner = mounted.owner?.uid ?? 0
+    let target = try mounted.temporary.makeDirectory("target")
+    try mounted.temporary.write("as it was\n", to: "target/precious")
+    for path in [target, target + "/precious"] { #expect(chown(path, owner, 0) == 0) }
+    let made = try mounted.run("identity", "new", "tester")
+    try #require(made.status == 0, "\(made)")
+    func commands(_ place: String) -> [[String]] {
+      [
+        ["trace", "-o", "\(place)/counts", "--store", mounted.point, "--", "true"],
+        ["trace", "-o", "\(place)/precious", "--store", mounted.point, "--", "true"],
+        ["identity", "export", "tester", "--certificate", "\(place)/root.pem"], ["new-app", "Note", place],
+      ]
+    }
+    for uid in [54_321, 54_322] as [uid_t] {
+      let place = try mounted.temporary.makeDirectory("\(uid)")
+      #expect(symlink(target, place + "/out") == 0 && lchown(place + "/out", uid, uid) == 0)
+      #expect(chown(place, uid, uid) == 0)
+      for words in commands(place + "/out") {
+        let refused = try mounted.run(words)
+        #expect(refused.status == 1 && refused.errors.contains("link of another user's"), "\(refused)")
+      }
+    }
+    #expect(mounted.temporary.text(of: "target/precious") == "as it was\n")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: target) == ["precious"])
+    // One's own link, and one of root's, lead where they lead.
+    let own = mounted.temporary.appending("own")
+    #expect(symlink(target, own) == 0 && lchown(own, owner, 0) == 0)
+    let root = mounted.temporary.appending("roots")
+    #expect(symlink(own, root) == 0)
+    for words in commands(root) {
+      let result = try mounted.run(words)
+      #expect(result.status == 0, "\(result)")
+    }
+    #expect(mounted.temporary.text(of: "target/precious")?.contains("in all") == true)
+  }
+
   /// What other programs take for a file to write to is one here, too.
   @Test(arguments: [false, true]) func reportGoesToDevicesAndPipes(rootless: Bool) throws {
     let mounted = try mounted(rootless: rootless)

@@ -87,6 +87,51 @@ struct WorkingDirectoryTests {
     #expect(try fixture.isMounted() == [true, true, true])
   }
 
+  /// What moves from an open directory into a closed one is out of others' reach, and nobody else notices.
+  @Test(arguments: [nil, "nopassthrough,nohandles"])
+  func movesIntoClosedDirectoriesDisturbNobody(options: String?) throws {
+    let fixture = try Fixture(options: options)
+    let base = fixture.base
+    fixture.mountInside()
+    let (one, other) = (try Client(uid: Self.owner), try Client(uid: Self.owner))
+    #expect(try one.errno("chdir", base + "private/work") == 0)
+    #expect(try other.errno("chdir", base + "open/work") == 0)
+    let reader = try Client(uid: 54323)
+    for uid in [Self.stranger, 54324] {
+      let mover = try Client(uid: uid)
+      let place = base + "\(uid)/"
+      #expect(try mover.errno("mkdir", place, "\(0o755)") == 0)
+      #expect(try mover.errno("mkdir", place + "closed", "\(0o700)") == 0)
+      #expect(try mover.errno("mkdir", place + "open", "\(0o755)") == 0)
+      for name in ["directory", "file"] {
+        let (from, to) = (place + "open/" + name, place + "closed/" + name)
+        if name == "file" {
+          #expect(try mover.errno("create", from, "\(0o644)") == 0)
+          #expect(try mover.errno("close all") == 0)
+        } else {
+          #expect(try mover.errno("mkdir", from, "\(0o755)") == 0)
+          #expect(try mover.errno("create", from + "/inner", "\(0o644)") == 0)
+          #expect(try mover.errno("close all") == 0)
+        }
+        for _ in 0..<3 {
+          #expect(try mover.errno("stat", from) == 0)
+          #expect(try mover.errno("rename", from, to) == 0)
+          #expect(try mover.errno("stat", to) == 0)
+          #expect(try reader.errno("stat", to) == EACCES)
+          if name == "directory" { #expect(try reader.errno("stat", to + "/inner") == EACCES) }
+          // Whoever walks to a mount whose name was withdrawn takes it away.
+          for way in ["private/mounted", "open/mounted", "private/way/mounted"] {
+            #expect(access(base + way, F_OK) == 0)
+          }
+          #expect(try fixture.isMounted() == [true, true, true])
+          #expect(try one.errno("getcwd") == 0 && other.errno("getcwd") == 0)
+          #expect(try mover.errno("rename", to, from) == 0)
+        }
+      }
+    }
+    #expect(try fixture.mounted.count("uncachedDirectories") == 0)
+  }
+
   /// Where nobody's working directory is and nothing is mounted, a refusal is what it always was; elsewhere
   /// it is one for all names.
   @Test func refusalTellsNothingOfNames() throws {

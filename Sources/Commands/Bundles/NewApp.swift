@@ -152,7 +152,7 @@ struct NewAppCommand: Command {
 
   private func makePackage(_ prefix: String, _ context: Context) throws -> ExitCode {
     do throws(Errno) {
-      let parent = try FD.cwd.openFollowing(context.reachable(directory), O_RDONLY | O_DIRECTORY)
+      let parent = try context.openToMake(in: directory)
       try parent.fd.makeDirectory(name, mode: 0o755)
       let package = try parent.fd.openDirectory(name)
       do throws(Errno) {
@@ -169,7 +169,8 @@ struct NewAppCommand: Command {
       let why =
         error == .EEXIST
         ? "it already exists; nothing was changed"
-        : error == .ENOENT ? "there is no directory '\(directory)'; create it first" : error.message
+        : error == .ENOENT
+          ? "there is no directory '\(directory)'; create it first" : Context.words(ofMaking: error)
       throw CommandFailure(error, "can't create \(prefix)\(name): \(why)".sanitized)
     }
     let path = (prefix + name).forShell

@@ -71,10 +71,13 @@ struct Context: Sendable {
 
   /// The path of the store that is meant: the one that is named, else one's own, or the machine's if there is
   /// no such.
-  func store(_ named: String?) -> String {
-    if let named { return absolute(named) }
+  func store(_ named: String?) -> String { absolute(namedStore(named)) }
+
+  /// The same with the links that the path has.
+  func namedStore(_ named: String?) -> String {
+    if let named { return unresolved(named) }
     let isMachines = !isRoot && !Self.exists(defaultStore) && Self.exists(machineStore)
-    return absolute(isMachines ? machineStore : defaultStore)
+    return unresolved(isMachines ? machineStore : defaultStore)
   }
 
   private static func exists(_ path: String) -> Bool { StoreIdentity(at: path) != nil }
@@ -91,7 +94,7 @@ struct Context: Sendable {
   ///
   /// The last name may be missing, or a mount whose daemon is dead.
   func absolute(_ path: String) -> String {
-    let full = path.hasPrefix("/") ? path : currentDirectory + "/" + path
+    let full = unresolved(path)
     if let real = realPath(full) { return real }
     var parts = full.split(separator: "/")
     guard let last = parts.popLast(), last != "..", last != "." else { return full }
@@ -99,6 +102,9 @@ struct Context: Sendable {
     let real = realPath(parent) ?? parent
     return real == "/" ? "/\(last)" : "\(real)/\(last)"
   }
+
+  /// The path from the root, with the links that it has.
+  func unresolved(_ path: String) -> String { path.hasPrefix("/") ? path : currentDirectory + "/" + path }
 
   /// The path as the kernel is to walk it, for a file that a person named.
   ///

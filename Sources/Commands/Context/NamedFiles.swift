@@ -61,7 +61,7 @@ extension Context {
         }
       }
     } catch {
-      let why = error == .EEXIST ? "it already exists; nothing was changed" : error.messageAboutPath
+      let why = error == .EEXIST ? "it already exists; nothing was changed" : Self.words(ofMaking: error)
       throw CommandFailure(error, "can't write \(path): \(why)")
     }
   }
@@ -91,7 +91,7 @@ extension Context {
         }
       }
     } catch {
-      let why = error == .EEXIST ? "it already exists; nothing was changed" : error.message
+      let why = error == .EEXIST ? "it already exists; nothing was changed" : Self.words(ofMaking: error)
       throw CommandFailure(error, "can't write \(path.sanitized): \(why)")
     }
     if let failure { throw failure }
@@ -131,6 +131,33 @@ extension Context {
   /// What a path is called: its last name, whatever the path is relative to.
   func name(of path: String) -> String { absolute(path).splitAtName.name }
 
+  /// Opens a directory that a person named, to make something in it.
+  ///
+  /// ELOOP if another user's link is on the way: who made that would decide where it goes, also to where they
+  /// may not write.
+  func openToMake(in path: String, _ flags: Int32 = O_RDONLY) throws(Errno) -> OwnedFD {
+    let directory = try PathWalk.open(reachable(path)) { (step) throws(Errno) in
+      guard case .link(let status) = step else { return }
+      let isTrusted = [0, ProcessID.user].contains(status.st_uid) || ProcessID.isUnmapped(status.st_uid)
+      guard isTrusted else { throw .ELOOP }
+    }
+    return try directory.fd.reopened(flags | O_DIRECTORY)
+  }
+
+  /// The same for a command that has nothing else to say about it.
+  func openDirectoryToMake(in path: String) throws(CommandFailure) -> OwnedFD {
+    do throws(Errno) { return try openToMake(in: path) } catch {
+      throw CommandFailure(error, "can't open \(path.sanitized): \(Self.words(ofMaking: error))")
+    }
+  }
+
+  /// Why nothing could be made there.
+  static func words(ofMaking error: Errno) -> String {
+    error == .ELOOP
+      ? "a symbolic link of another user's is on the way; name the directory that is meant"
+      : error.messageAboutPath
+  }
+
   /// Opens the directory that something new is to be made in.
   func withParent<Result: ~Copyable>(
     of path: String, _ body: (FD, Name) throws(Errno) -> Result
@@ -140,7 +167,7 @@ extension Context {
     let last = end.map { String(full[full.index(after: $0)...]) } ?? full
     let above = end.map { $0 == full.startIndex ? "/" : String(full[..<$0]) } ?? "."
     guard !last.isEmpty, last != ".", last != ".." else { throw .EEXIST }
-    let parent = try FD.cwd.openFollowing(above, O_RDONLY | O_DIRECTORY)
+    let parent = try openToMake(in: above)
     return try last.withName { (name) throws(Errno) in try body(parent.fd, name) }
   }
 }

@@ -57,8 +57,8 @@ struct ExportCommand: Command {
     let identifier = try access.identifier(of: app, for: uid)
     let installed = try access.app(identifier, for: uid ?? context.uid)
     let container = try access.container(identifier, for: uid)
-    let (parent, name) = try context.absolute(target).splitAtFile()
-    let directory = try context.openDirectory(parent)
+    let (parent, name) = try context.unresolved(target).splitAtFile()
+    let directory = try context.openDirectoryToMake(in: parent)
     let report = try CopyProgress.show("exporting", context.console) { note in
       try container.export(installed, to: name, in: directory.fd, at: parent, progress: note)
     }

@@ -27,7 +27,7 @@ struct EncryptionDiagnosis {
 
   private func keys(of volume: VolumeDescription) -> Diagnosis {
     let name = "volume \(volume.name.sanitized)"
-    let processes = MountUser.processes(of: "gocryptfs", using: volume.path)
+    let (processes, hidden) = MountUsers.processes(of: "gocryptfs", using: volume.path)
     let numbers = processes.map { "\($0)" }.joined(separator: ", ")
     guard volume.filesystem == nil else {
       return Diagnosis(
@@ -40,6 +40,12 @@ struct EncryptionDiagnosis {
         name: name, level: .warn,
         finding: "locked, but gocryptfs (pid \(numbers)) still has its files open, and so its keys",
         advice: "end it: 'kill \(processes.map { "\($0)" }.joined(separator: " "))'")
+    }
+    guard hidden.isEmpty else {
+      return Diagnosis(
+        name: name, level: .warn,
+        finding: "locked: no process that can be looked at has its keys; "
+          + hidden.prefix(5).map { MountUsers.words(ofHidden: $0).sanitized }.joined(separator: "; "))
     }
     return Diagnosis(name: name, level: .ok, finding: "locked: no process has its keys")
   }

@@ -112,17 +112,19 @@ struct MountCommand: Command {
   }
 
   private func mount(_ context: Context) throws -> ExitCode {
-    let storePath = context.absolute(store ?? context.defaultStore)
+    // Who serves it judges the way that was named, with its links.
+    let named = context.unresolved(store ?? context.defaultStore)
+    let storePath = context.absolute(named)
     let left = LeftService.stored(context.environment)
     // Nobody serves what is at the mount point, so no link on the way there may be looked for now.
     let mountPath = mountPoint ?? context.defaultMountPoint
-    if let left { return try serve(storePath, mountPath, left, context) }
+    if let left { return try serve(storePath, named, mountPath, left, context) }
     let place = context.absolute(mountPath)
     if options.isRemount { return try remount(place, context) }
-    if stays || isBackgroundChild { return try serve(storePath, place, nil, context) }
+    if stays || isBackgroundChild { return try serve(storePath, named, place, nil, context) }
     context.console.detail(
       "mounting \(storePath) at \(place) with '-o \(optionWords.joined(separator: ","))'")
-    var words = context.console.manner.words + ["mount", "--background-child", "--sloppy", storePath]
+    var words = context.console.manner.words + ["mount", "--background-child", "--sloppy", named]
     // The default mount point is made if it is missing, so the child must know that it is the default.
     if mountPoint != nil { words.append(place) }
     let daemon = try BackgroundDaemon.start(words + optionWords.flatMap { ["-o", $0] }, context)
@@ -167,7 +169,8 @@ struct MountCommand: Command {
     let (storePath, mountPath) = (store ?? context.defaultStore, mountPoint ?? context.defaultMountPoint)
     do {
       return try serve(
-        storePath, mountPath, try LeftService(table: table, environment: context.environment), context)
+        storePath, storePath, mountPath, try LeftService(table: table, environment: context.environment),
+        context)
     } catch {
       // Who waits for the mount would wait for ever.
       context.console.note("mount: can't serve \(mountPath) any more, so it is removed")
@@ -180,10 +183,10 @@ struct MountCommand: Command {
 
   /// Mounts, or goes on with what is `left`, and stays until the mount is gone.
   private func serve(
-    _ storePath: String, _ mountPath: String, _ left: LeftService?, _ context: Context
+    _ storePath: String, _ named: String, _ mountPath: String, _ left: LeftService?, _ context: Context
   ) throws -> ExitCode {
     if isBackgroundChild, left == nil { try BackgroundDaemon.prepareChild() }
-    let store = try open(storePath, left)
+    let store = try open(storePath, named, left)
     if left == nil { try prepare(store, mountPath, context) }
     DaemonProcess.prepare()
     var serve = options.serve
@@ -242,7 +245,7 @@ struct MountCommand: Command {
     }
   }
 
-  private func open(_ path: String, _ left: LeftService?) throws -> Store {
+  private func open(_ path: String, _ named: String, _ left: LeftService?) throws -> Store {
     if let left {
       guard let lock = left.storeLock else {
         throw CommandFailure(.failed, "the lock of \(path) was lost; mount the store again")
@@ -250,11 +253,11 @@ struct MountCommand: Command {
       return try Store(opening: path, .resumed(lock: lock))
     }
     do throws(StoreError) {
-      return try Store(opening: path, .serving)
+      return try Store(opening: path, named: named, .serving)
     } catch {
       // A read-only mount needs no more than a read-only filesystem below.
       guard case .readOnly = error, options.serve.readOnly else { throw error }
-      return try Store(opening: path, .exclusiveReadOnly)
+      return try Store(opening: path, named: named, .exclusiveReadOnly)
     }
   }
 
@@ -271,9 +274,14 @@ struct MountCommand: Command {
     let before = [mount.options, mount.superOptions]
     let wanted = try MountOptions(before + optionWords, sloppy: true)
     do throws(Errno) {
-      try LinuxIO.remount(path, flags: wanted.serve.mountBits)
+      try mount.remount(flags: wanted.serve.mountBits)
     } catch {
-      let why = error == .EBUSY ? "files are open for writing; close them first" : error.message
+      let why =
+        switch error {
+        case .EBUSY: "files are open for writing; close them first"
+        case .EINVAL, .ELOOP, .ENOTDIR: "something else is at that path by now; see 'insula status'"
+        default: error.message
+        }
       throw CommandFailure(CommandFailure(error).code, "can't change the mount \(path): \(why)")
     }
     return .ok

@@ -16,11 +16,14 @@ enum TraceOutput {
   static func open(_ path: String, _ context: Context) throws -> OwnedFD {
     do {
       if let number = descriptor(path) { return try duplicate(number) }
-      let named = context.reachable(path)
+      guard let (above, name) = split(path) else { throw Errno.EISDIR }
+      let parent = try context.openToMake(in: above, pathOnly)
       // Again if somebody makes the file meanwhile, or removes it.
       for _ in 0..<16 {
-        do throws(Errno) { return try make(named) } catch { if error != .EEXIST { throw error } }
-        guard let found = try find(named) else { continue }
+        do throws(Errno) { return try make(name, in: parent.fd) } catch {
+          if error != .EEXIST { throw error }
+        }
+        guard let found = try find(name, in: parent.fd) else { continue }
         let status = try found.fd.status()
         if let reason = refusal(of: status) {
           throw CommandFailure(.failed, "can't write \(path.sanitized): \(reason)")
@@ -30,19 +33,28 @@ enum TraceOutput {
       }
       throw Errno.EEXIST
     } catch let error as Errno {
-      throw CommandFailure(error, "can't write \(path.sanitized): \(error.message)")
+      throw CommandFailure(error, "can't write \(path.sanitized): \(Context.words(ofMaking: error))")
     }
   }
 
-  private static func make(_ path: String) throws(Errno) -> OwnedFD {
-    let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-    return OwnedFD(owning: try check(clx_open(path, flags, 0o666)))
+  /// The directory that a path is in, and the last name; nil if it ends in none.
+  private static func split(_ path: String) -> (above: String, name: String)? {
+    let end = path.lastIndex(of: "/")
+    let name = end.map { String(path[path.index(after: $0)...]) } ?? path
+    guard !name.isEmpty, name != ".", name != ".." else { return nil }
+    return (end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ".", name)
+  }
+
+  private static func make(_ name: String, in parent: FD) throws(Errno) -> OwnedFD {
+    try name.withName { (name) throws(Errno) in
+      try parent.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o666)
+    }
   }
 
   /// What has the name; nil if nothing has it.
-  private static func find(_ path: String) throws(Errno) -> OwnedFD? {
+  private static func find(_ name: String, in parent: FD) throws(Errno) -> OwnedFD? {
     do throws(Errno) {
-      return OwnedFD(owning: try check(clx_open(path, CLX_O_PATH | O_NOFOLLOW | O_CLOEXEC, 0)))
+      return try name.withName { (name) throws(Errno) in try parent.open(name, pathOnly) }
     } catch .ENOENT {
       return nil
     }

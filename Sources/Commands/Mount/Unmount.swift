@@ -116,8 +116,8 @@ struct UnmountCommand: Command {
     let inside = ((try? MountTable.current())?.below(mount.mountPoint) ?? []).map {
       "  \($0.mountPoint): \($0.source) (\($0.type)) is mounted there"
     }
-    let users = MountUser.all(of: mount.device).map { "  \($0)" }
-    let all = inside + users
+    let found = MountUsers.all(of: mount.device)
+    let all = inside + found.users.map { "  \($0)" } + found.hidden.map { "  \($0)" }
     let list = all.isEmpty ? ["  no process that this user can see; try it as root"] : all
     return CommandFailure(
       code,

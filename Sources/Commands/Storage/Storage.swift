@@ -128,7 +128,7 @@ extension Context {
           of: String(decoding: name.buffer, as: UTF8.self), with: text.utf8, mode: 0o600)
       }
     } catch {
-      throw CommandFailure(error, "can't write \(path.sanitized): \(why ?? error.messageAboutPath)")
+      throw CommandFailure(error, "can't write \(path.sanitized): \(why ?? Self.words(ofMaking: error))")
     }
   }
 }

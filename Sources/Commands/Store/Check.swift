@@ -53,7 +53,8 @@ struct CheckCommand: Command {
         .notPermitted,
         "you have no store, and only root can check the machine's store \(path): 'sudo insula check'")
     }
-    let store = try Store(opening: path, repair ? .exclusive : .inspect)
+    let store = try Store(
+      opening: path, named: context.namedStore(store), repair ? .exclusive : .inspect)
     var check = try StoreCheck(store, repairing: repair)
     try check.run()
     let findings = try twin(of: store, context) + check.findings + apps(of: store, context)

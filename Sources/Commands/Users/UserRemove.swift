@@ -83,11 +83,16 @@ struct UserRemoveCommand: Command {
           lines: running.prefix(20).map { "  \($0.identifier.sanitized), pid \($0.pid)" })
       }
     }
-    let users = MountUser.all(in: realPath(path) ?? path)
+    let found = MountUsers.all(in: realPath(path) ?? path)
+    let users = found.users
     guard users.isEmpty else {
       throw CommandFailure(
         .busy, "nothing was removed: the home of \(name) is in use; end these processes first",
         lines: users.prefix(20).map { "  \("\($0)".sanitized)" })
+    }
+    // Any user can have such a process, also one who wants to keep another's home.
+    for words in found.hidden.prefix(20) {
+      context.console.inform("\(words.sanitized), and may use the home")
     }
   }
 

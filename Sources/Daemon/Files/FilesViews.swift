@@ -39,7 +39,9 @@ final class FilesViews: Sendable {
   var all: [Mounted] { state.withLock { $0.views.values.inOrder { $0.view.number < $1.view.number } } }
 
   /// Who uses one, where they see it as the daemon does.
-  var users: [MountUser] { all.flatMap { MountUser.all(of: $0.mount.device) }.filter(\.isInOurNamespace) }
+  var users: [MountUser] {
+    all.flatMap { MountUsers.all(of: $0.mount.device).users }.filter(\.isInOurNamespace)
+  }
 
   /// Nothing begins from here on, and what is mounted is taken away, since the store is unmounted.
   func endAll(by helper: MountHelper) {

@@ -9,21 +9,27 @@ internal import Synchronization
 internal import Volume
 
 extension Server {
+  /// Who uses volumes; whoever asks that is not meant.
+  func volumeUsers(besides pid: Int32) -> VolumeUsers {
+    VolumeUsers {
+      self.users(of: $0, besides: pid)
+    } opens: { attached in
+      self.view.opens(on: attached) + self.views.all().reduce(0) { $0 + $1.view.opens(on: attached) }
+    }
+  }
+
   /// Who uses each of some volumes, in words; whoever asks that is not meant.
   ///
   /// All processes are looked at once.
   func users(of volumes: [AttachedVolume], besides pid: Int32) -> [[String]] {
-    let processes = volumes.isEmpty ? [] : device.withLock { $0 }.map { MountUser.all(of: $0) } ?? []
+    let processes = volumes.isEmpty ? nil : device.withLock { $0 }.map { MountUsers.all(of: $0) }
     return volumes.map { users(of: $0, among: processes, besides: pid) }
   }
 
-  func users(of attached: AttachedVolume, besides pid: Int32) -> [String] {
-    users(of: [attached], besides: pid).flatMap { $0 }
-  }
-
   private func users(
-    of attached: AttachedVolume, among processes: [MountUser], besides pid: Int32
+    of attached: AttachedVolume, among all: MountUsers?, besides pid: Int32
   ) -> [String] {
+    let processes = all?.users ?? []
     let found = processes.filter { process in
       process.pid != pid && process.paths.contains { lies($0, on: attached) }
     }
@@ -35,9 +41,10 @@ extension Server {
     let isAskersAlone = processes.contains { process in
       process.pid == pid && process.paths.contains { lies($0, on: attached) }
     }
-    // What is open through the whole tree by somebody that can't be seen.
-    return own.isEmpty && !isAskersAlone && view.opens(on: attached) > 0
-      ? ["a program has files of it open"] : own
+    guard own.isEmpty, !isAskersAlone, view.opens(on: attached) > 0 else { return own }
+    // What is open through the whole tree by somebody that can't be seen. A file that is mapped is open, so
+    // who hides alone uses nothing.
+    return ["a program has files of it open"] + (all?.hidden ?? [])
   }
 
   /// Whether a path, as the kernel tells it of what a process uses, leads to a volume, in whatever spelling.

@@ -15,24 +15,27 @@ extension VolumeService {
 
   func eject(
     _ name: String, isForced: Bool, deletesHome: Bool, by user: UInt32,
-    _ users: (AttachedVolume) -> [String], _ ejected: (_ place: [[UInt8]]) -> Void
+    _ users: VolumeUsers, _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
     let known = try findOwn(name, for: user)
     var left: String?
+    var opens = 0
     if let attached = volume.attached.attached(known.id) {
       if !isForced { try requireUnused(attached, users) }
       left = notUploaded(on: attached, after: isForced ? 0 : Self.uploadSeconds)
       if let left, !isForced {
         throw ControlFailure("not ejected yet; '--force' does it now. \(left)", .inUse)
       }
+      // Uploads may have taken long.
+      if !isForced { opens = try requireUnused(attached, users) }
       // What is open on it is of no use to anybody afterwards.
       if isForced, attached.engine.queue != nil { forgetContents(onDevices: [attached.device]) }
     }
     let (described, taken, held, gone) = try changes.withLock { _ throws(ControlFailure) in
       let known = try findOwn(name, for: user)
       let attached = volume.attached.attached(known.id)
-      if !isForced, let attached { try requireUnused(attached, users) }
+      if !isForced, let attached { try requireUnused(attached, since: opens, users) }
       var taken: (tree: TakenHome, hold: ContainerHold?)?
       var held: [String] = []
       if deletesHome {

@@ -132,7 +132,7 @@ extension VolumeService {
 
   /// Locks one, or all that are unlocked of a user, or of all for root; what can't be locked stops no other.
   func lock(
-    _ name: String?, isForced: Bool, waits: Bool?, by user: UInt32, _ users: (AttachedVolume) -> [String]
+    _ name: String?, isForced: Bool, waits: Bool?, by user: UInt32, _ users: VolumeUsers
   ) throws(ControlFailure) -> [VolumeDescription] {
     var meant: [VolumeRecord]
     if let name {
@@ -189,15 +189,29 @@ extension VolumeService {
   }
 
   /// Waits for a while until the kernel has brought all to disks with encrypted files.
+  ///
+  /// Each user's on a thread of their own, in turns: the way to a directory may lead through a filesystem
+  /// that does not answer, and a user may keep a file of that name locked that is no disk.
   private func awaitDisks(of records: [VolumeRecord]) {
     let end = monotonicNanoseconds() + UInt64(Self.diskMilliseconds) * 1_000_000
-    // The way to a directory may lead through a filesystem that does not answer.
-    _ = JoinableThread.result(name: "disks", milliseconds: Self.diskMilliseconds) {
-      for record in records where record.options.contains(.hasDisk) && monotonicNanoseconds() < end {
-        guard let directory = try? record.openDirectory() else { continue }
-        while EncryptedDisk.isInUse(in: directory.fd), monotonicNanoseconds() < end { poll(nil, 0, 20) }
+    let owners = Dictionary(grouping: records.filter { $0.options.contains(.hasDisk) }, by: \.owner).values
+    let left = Condition(owners.count)
+    for records in owners {
+      let thread = try? JoinableThread(name: "disks") {
+        var used = records
+        while true {
+          used.removeAll { record in
+            guard let directory = try? record.openDirectory() else { return true }
+            return !EncryptedDisk.isInUse(in: directory.fd)
+          }
+          if used.isEmpty || monotonicNanoseconds() >= end { break }
+          poll(nil, 0, 20)
+        }
+        left.change { $0 -= 1 }
       }
+      if let thread { thread.detach() } else { left.change { $0 -= 1 } }
     }
+    _ = left.wait(milliseconds: Self.diskMilliseconds) { $0 == 0 }
   }
 
   /// Notes whether who looks into it waits while it is locked.
@@ -226,21 +240,42 @@ extension VolumeService {
 
   /// Takes it out of the tree and has its program end; whether it was there.
   private func detach(
-    _ record: VolumeRecord, _ isForced: Bool, _ users: (AttachedVolume) -> [String]
+    _ record: VolumeRecord, _ isForced: Bool, _ users: VolumeUsers
   ) throws(ControlFailure) -> Bool {
-    try changes.withLock { _ throws(ControlFailure) in
-      guard let attached = volume.attached.attached(record.id) else { return false }
-      if !isForced { try requireUnused(attached, users) }
-      volume.detach(record.id)
+    while let attached = volume.attached.attached(record.id) {
+      let opens = try isForced ? 0 : requireUnused(attached, users)
+      // Nobody unlocks it before it is clear whether it stays.
+      let isAlone = begin(with: record.id)
+      defer { if isAlone { end(with: record.id) } }
+      let isTaken = try changes.withLock { _ throws(ControlFailure) in
+        guard volume.attached.attached(record.id) === attached else { return false }
+        if !isForced { try requireUnused(attached, since: opens, users) }
+        volume.detach(record.id)
+        return true
+      }
+      guard isTaken else { continue }
       do throws(ControlFailure) {
-        // Who has opened something since they were counted keeps it.
+        // Who has come since they were counted keeps it.
         if !isForced { try requireUnused(attached, users) }
       } catch {
-        volume.attach(attached)
-        throw error
+        guard !takeBack(attached) else { throw error }
       }
-      engines.forget(record.id, isEnding: true)
-      end(attached, isHurried: isForced)
+      changes.withLock { _ in
+        engines.forget(record.id, isEnding: true)
+        end(attached, isHurried: isForced)
+      }
+      return true
+    }
+    return false
+  }
+
+  /// Makes it a part of the tree again, unless it has been ejected since.
+  private func takeBack(_ attached: AttachedVolume) -> Bool {
+    changes.withLock { _ in
+      guard volume.attached.attached(attached.record.id) == nil,
+        (try? requireNoted(attached.record)) != nil
+      else { return false }
+      volume.attach(attached)
       return true
     }
   }

@@ -19,7 +19,7 @@ extension VolumeService {
 
   /// `users` tells who uses a volume.
   func answer(
-    _ request: VolumeRequest, _ call: ControlCall, users: @escaping @Sendable (AttachedVolume) -> [String],
+    _ request: VolumeRequest, _ call: ControlCall, _ users: VolumeUsers,
     ejected: @escaping @Sendable (_ place: [[UInt8]]) -> Void
   ) -> ControlAnswer {
     let user = call.caller.uid
@@ -37,8 +37,7 @@ extension VolumeService {
 
   private func reply(
     to request: VolumeRequest, _ call: ControlCall, _ locks: [Int64: Int],
-    _ users: (AttachedVolume) -> [String],
-    _ ejected: (_ place: [[UInt8]]) -> Void
+    _ users: VolumeUsers, _ ejected: (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> ControlReply {
     let user = call.caller.uid
     switch request {
@@ -311,15 +310,31 @@ extension VolumeService {
     return known
   }
 
+  /// Gives how many files and directories of it were open when nobody used it yet.
+  ///
+  /// Not under the lock of changes: processes are looked at, some of which can make that wait.
+  @discardableResult
+  func requireUnused(_ attached: AttachedVolume, _ users: VolumeUsers) throws(ControlFailure) -> Int {
+    let opens = users.opens(attached)
+    let using = users.look([attached]).flatMap(\.self)
+    guard using.isEmpty else { throw inUse(attached, by: using) }
+    return opens
+  }
+
+  /// The same for who has looked before, by what is known without looking.
   func requireUnused(
-    _ attached: AttachedVolume, _ users: (AttachedVolume) -> [String]
+    _ attached: AttachedVolume, since opens: Int, _ users: VolumeUsers
   ) throws(ControlFailure) {
-    let using = users(attached)
-    if using.isEmpty { return }
+    guard users.opens(attached) <= opens else {
+      throw inUse(attached, by: ["a program has just opened files of it"])
+    }
+  }
+
+  private func inUse(_ attached: AttachedVolume, by using: [String]) -> ControlFailure {
     let most = 5
     let more = using.count > most ? " and \(using.count - most) more" : ""
     let name = String(decoding: attached.record.name, as: UTF8.self)
-    throw ControlFailure(
+    return ControlFailure(
       "\(name.sanitized) is in use: " + using.prefix(most).joined(separator: "; ").sanitized + more, .inUse)
   }
 

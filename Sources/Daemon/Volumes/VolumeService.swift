@@ -250,12 +250,17 @@ final class VolumeService: Sendable {
   func alone<Result>(
     with id: Int64, _ body: () throws(VolumeFailure) -> Result
   ) throws(VolumeFailure) -> Result {
-    guard state.withLock({ $0.underWay.insert(id).inserted }) else { throw .underWay }
-    defer { state.change { _ = $0.underWay.remove(id) } }
+    guard begin(with: id) else { throw .underWay }
+    defer { end(with: id) }
     let result = try body()
     state.withLock { _ = $0.failures.removeValue(forKey: id) }
     return result
   }
+
+  /// False if somebody else does something about it.
+  func begin(with id: Int64) -> Bool { state.withLock { $0.underWay.insert(id).inserted } }
+
+  func end(with id: Int64) { state.change { _ = $0.underWay.remove(id) } }
 
   /// Makes what was opened or mounted a part of the tree, unless it was ejected meanwhile.
   ///

@@ -190,7 +190,8 @@ package final class Homes: Sendable {
     do throws(Errno) {
       try taken.withName { (taken) throws(Errno) in try access.removeTree(taken, in: workshop.fd) }
     } catch {
-      throw failure(error, doing: "remove all of what was the home", name)
+      let why = error == .ENOTEMPTY ? " (a program keeps making files in it; end it and try again)" : ""
+      throw failure(error, doing: "remove all of what was the home\(why)", name)
     }
   }
 

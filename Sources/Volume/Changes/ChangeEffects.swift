@@ -180,7 +180,8 @@ struct ChangeEffects {
       }
     case .renamed(let move):
       // The name is now in a directory that may be closed to some users.
-      if !move.remembersNamesInTarget { view?.memory.invalidate(.names, of: from.number) }
+      let isWithdrawn = move.remembersNamesInTarget || move.isNameWithdrawn
+      if !isWithdrawn { view?.memory.invalidate(.names, of: from.number) }
       if move.isExchange, !move.remembersNamesInSource { view?.memory.invalidate(.names, of: to.number) }
       attributesChanged(of: move.moved.number)
       if let exchanged = move.exchanged { attributesChanged(of: exchanged.number) }

@@ -114,6 +114,8 @@ struct NameMove {
   /// Whether the kernel may cache names in each directory; it takes what it remembers of a name along.
   var remembersNamesInSource = true
   var remembersNamesInTarget = true
+  /// Whether it has nothing of the name to take along.
+  var isNameWithdrawn = false
   /// Who pays for what is kept open of an object that loses its name.
   let payer: Payer
 

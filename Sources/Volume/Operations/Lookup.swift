@@ -12,8 +12,13 @@ internal import Store
 
 extension View {
   package func lookup(_ name: Name, in parent: NodeID, by caller: Caller) throws(Errno) -> Entry {
-    if filesTop != nil, let shown = try shownEntry(name, in: parent, by: caller) { return shown }
-    return try entryInTree(name, in: parent, by: caller)
+    do throws(Errno) {
+      if filesTop != nil, let shown = try shownEntry(name, in: parent, by: caller) { return shown }
+      return try entryInTree(name, in: parent, by: caller)
+    } catch .ESTALE {
+      moving.noteStale(caller.pid)
+      throw .ESTALE
+    }
   }
 
   /// The same by the names of the tree.
@@ -163,6 +168,9 @@ extension View {
       learnSecurity(of: node, by: name, in: directory.fd)
     }
     validity = self.validity(validity, ofNameOf: node)
+    if isFound, !audience.isPrivate {
+      validity = self.validity(validity, ofFound: name, in: directory.number, node, by: caller)
+    }
     // Where names are looked up each time, so are attributes that came with one and are out of date.
     let attributes =
       isMapped || isInMemory
@@ -173,6 +181,17 @@ extension View {
         validity: 0)
       : attributes(status, of: node, for: caller, withName: validity > 0)
     return Entry(node: node, attributes: attributes, validity: validity)
+  }
+
+  /// The same for a name that may be about to move to a closed directory (`MovingNames`).
+  private func validity(
+    _ validity: Double, ofFound name: Name, in directory: ObjectNumber, _ node: NodeID, by caller: Caller
+  ) -> Double {
+    if moving.covers(name, in: directory, by: caller.pid) { return 0 }
+    guard validity > 0 else { return 0 }
+    let known = nodes.with(node) { $0.lookups > 1 ? $0.number : nil }
+    if let known = known.flatMap(\.self) { moving.noteTold(known, to: caller.pid) }
+    return validity
   }
 
   /// For how long the kernel may cache a name of a directory that is about to be looked for, or made.

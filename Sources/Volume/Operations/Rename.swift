@@ -59,6 +59,8 @@ extension View {
     move.remembersNamesInTarget = nameValidity(in: to, change.to.object) > 0 && isKept
     if move.isExchange {
       move.remembersNamesInSource = nameValidity(in: from, change.from.object) > 0 && isKept
+    } else if !move.remembersNamesInTarget, isKept, volume.spellings == nil {
+      move.isNameWithdrawn = try withdrawsName(of: move, for: caller)
     }
     let freed = move.replaced.flatMap { openIfLarge($0, newName, in: change.to) }
     // What the view does not have is not in its way, and is not to be lost.
@@ -76,6 +78,27 @@ extension View {
 
   static var noReplace: UInt32 { UInt32(CLX_RENAME_NOREPLACE) }
   static var exchange: UInt32 { UInt32(CLX_RENAME_EXCHANGE) }
+
+  /// Whether the kernel has cached nothing of a name that it would take along to a directory in which names
+  /// are not cached.
+  ///
+  /// ESTALE if it is to begin again (`MovingNames`).
+  private func withdrawsName(of move: NameMove, for caller: Caller) throws(Errno) -> Bool {
+    // Where names stay in their directory they are as they were, and were withdrawn when that closed.
+    if move.from.number == move.to.number { return true }
+    let areCached = nodes.with(move.from.number) { $1.namesEpoch == kernel.epoch } == true
+    guard areCached, !audience.isPrivate, !caller.request.isResent else {
+      moving.end(caller.pid)
+      return false
+    }
+    let moved = MovingNames.Move(
+      directory: move.from.number, name: Array(move.name.buffer),
+      newDirectory: move.to.number, newName: Array(move.newName.buffer))
+    let answer = moving.answer(
+      moved, of: move.moved.number, by: caller.pid, of: caller.uid, call: ThreadCall.rename)
+    if answer == .again { throw .ESTALE }
+    return answer == .withdrawn
+  }
 
   /// Does what follows from a rename that another worker has made for this very request.
   private func finish(

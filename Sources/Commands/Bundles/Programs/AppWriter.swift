@@ -26,7 +26,7 @@ struct AppWriter {
     let bundle = "\(app.name).app"
     let beside = "\(app.name).entitlements"
     do {
-      let parent = try FD.cwd.openFollowing(context.reachable(directory), O_RDONLY | O_DIRECTORY)
+      let parent = try context.openToMake(in: directory)
       // Each is made only if it is not there.
       try parent.fd.makeFile(beside, entitlements, mode: 0o644)
       do {
@@ -46,7 +46,8 @@ struct AppWriter {
       let why =
         error == .EEXIST
         ? "'\(bundle)' or '\(beside)' already exists; nothing was changed"
-        : error == .ENOENT ? "there is no directory '\(directory)'; create it first" : error.message
+        : error == .ENOENT
+          ? "there is no directory '\(directory)'; create it first" : Context.words(ofMaking: error)
       throw CommandFailure(error, "can't create \(prefix)\(bundle): \(why)".sanitized)
     }
   }
