@@ -62,6 +62,7 @@ extension Registry {
   package func removeVolume(_ id: Int64) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM volumes WHERE id = ?", .integer(id))
+      try database.run("DELETE FROM home_owners WHERE volume = ?", .integer(id))
     }
   }
 }

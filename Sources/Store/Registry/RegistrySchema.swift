@@ -335,10 +335,11 @@ enum RegistrySchema {
           name TEXT NOT NULL
         ) STRICT
         """,
-        // Whose a home elsewhere is: while it is away it can't be looked at.
+        // Whose a home elsewhere is: while it is away it can't be looked at. A row of a volume that is no more
+        // says nothing, since no other volume gets its number.
         """
         CREATE TABLE home_owners (
-          volume INTEGER PRIMARY KEY REFERENCES volumes ON DELETE CASCADE,
+          volume INTEGER PRIMARY KEY,
           owner INTEGER NOT NULL
         ) STRICT
         """,
