@@ -139,12 +139,15 @@ struct DaemonSearch {
   ///
   /// It is called like the store, as others may call theirs; but it is of the store's owner.
   static func mount(ofStore path: String) -> MountEntry? {
-    guard let store = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY),
+    let mounts = (try? MountTable.current())?.entries.filter {
+      $0.type == MountPoint.filesystemType && $0.source == path
+    }
+    // Only then is the path looked at; a mount point is not, since its daemon may have stopped.
+    guard let mounts, !mounts.isEmpty, mount(at: path) == nil,
+      let store = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY),
       let owner = try? store.fd.status().st_uid
     else { return nil }
-    return (try? MountTable.current())?.entries.last {
-      $0.type == MountPoint.filesystemType && $0.source == path && $0.server == owner
-    }
+    return mounts.last { $0.server == owner }
   }
 }
 
