@@ -58,8 +58,10 @@ struct TrustAddCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let text = try context.contents(of: file, limit: 64 << 10)
-    // First: nothing is changed where nobody could assign the team.
-    let access = try team.map { _ in try AppsAccess.find(store, writing: true, context) }
+    // First: nothing is changed where nobody could assign the team. A mount that is named leads to its store
+    // by its daemon alone.
+    let known = try store.map { try context.store($0).path }
+    let access = try team.map { _ in try AppsAccess.find(known, writing: true, context) }
     let place = try context.makeTrust(ofStore: store)
     let root = try add(text, to: TrustDirectory(place.fd), at: context.now())
     let whose = store.map { "The store \($0) now trusts" } ?? "You now trust"
