@@ -241,8 +241,9 @@ package struct StoreCheck {
   private mutating func checkSecurity(of entry: DeepWalk.Entry) {
     let metadata = Metadata(isSystem: store.description.mode == .system)
     guard let object = try? entry.directory.child(entry.name),
-      let damage = try? metadata.damage(of: object.fd)
+      let damage = try? metadata.damage(of: object.fd), damage.acl || damage.flags || damage.hasBackingACL
     else { return }
+    // A deep tree has long paths: only what is found needs its own.
     let path = entry.path
     if damage.hasBackingACL { foundBackingACL(text(path)) }
     guard damage.acl || damage.flags else { return }
