@@ -115,13 +115,14 @@ struct NewerRegistryTests {
     let known = try version(fixture)
     let file = mounted.store + "/state/insula.db"
     let earlier = """
-      DROP TABLE adoptions; DROP TABLE former_roots; DELETE FROM migrations WHERE version > 15;
+      DROP TABLE adoptions; DROP TABLE former_roots; DROP TABLE holders; DROP TABLE home_owners;
+      DELETE FROM migrations WHERE version > 15;
       PRAGMA user_version = 15
       """
     try #require(try Program.run(["sqlite3", file, earlier]).status == 0)
     let before = try Program.run(["sha256sum", file]).output
     for words in [
-      ["check", mounted.store], ["check", "--deep", mounted.store], ["apps", "--store", mounted.store],
+      ["check", mounted.store], ["check", "--deep", mounted.store],
       ["system", "verify", "--store", mounted.store], ["system", "info", "--store", mounted.store],
       ["trust", "list", "--store", mounted.store], ["status", mounted.store],
     ] {

@@ -335,7 +335,7 @@ enum RegistrySchema {
           name TEXT NOT NULL
         ) STRICT
         """,
-        // Whose a home elsewhere is: while it is away it can't be looked at. A row of a volume that is no more
+        // Whose a home elsewhere is: while it is away it can't be looked at. A row of a volume that is gone
         // says nothing, since no other volume gets its number.
         """
         CREATE TABLE home_owners (
