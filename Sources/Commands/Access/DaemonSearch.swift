@@ -139,11 +139,10 @@ struct DaemonSearch {
   ///
   /// It is called like the store, as others may call theirs; but it is of the store's owner.
   static func mount(ofStore path: String) -> MountEntry? {
-    let mounts = (try? MountTable.current())?.entries.filter {
-      $0.type == MountPoint.filesystemType && $0.source == path
-    }
+    guard let table = try? MountTable.current() else { return nil }
+    let mounts = table.entries.filter { $0.type == MountPoint.filesystemType && $0.source == path }
     // Only then is the path looked at; a mount point is not, since its daemon may have stopped.
-    guard let mounts, !mounts.isEmpty, mount(at: path) == nil,
+    guard !mounts.isEmpty, table.top(at: path)?.type != MountPoint.filesystemType,
       let store = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY),
       let owner = try? store.fd.status().st_uid
     else { return nil }

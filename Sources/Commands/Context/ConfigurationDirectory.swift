@@ -38,10 +38,10 @@ extension Context {
     return try self.store(store).openTrust()
   }
 
-  /// The same, made if it is missing.
-  func makeTrust(ofStore store: String?) throws -> OwnedFD {
+  /// The same of a store that is open already, made if it is missing.
+  func makeTrust(of store: Store?) throws -> OwnedFD {
     guard let store else { return try makeConfiguration("trust") }
-    return try self.store(store).makeTrust()
+    return try store.makeTrust()
   }
 
   /// The store that someone has named, be it by its mount point.

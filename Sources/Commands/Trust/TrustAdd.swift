@@ -60,9 +60,9 @@ struct TrustAddCommand: Command {
     let text = try context.contents(of: file, limit: 64 << 10)
     // First: nothing is changed where nobody could assign the team. A mount that is named leads to its store
     // by its daemon alone.
-    let known = try store.map { try context.store($0).path }
-    let access = try team.map { _ in try AppsAccess.find(known, writing: true, context) }
-    let place = try context.makeTrust(ofStore: store)
+    let opened = try store.map { try context.store($0) }
+    let access = try team.map { _ in try AppsAccess.find(opened?.path, writing: true, context) }
+    let place = try context.makeTrust(of: opened)
     let root = try add(text, to: TrustDirectory(place.fd), at: context.now())
     let whose = store.map { "The store \($0) now trusts" } ?? "You now trust"
     context.console.say("\(whose) '\(root.name.sanitized)' (\(root.fingerprintText)).")
