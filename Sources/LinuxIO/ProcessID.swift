@@ -105,7 +105,9 @@ package enum ProcessID {
     return ids.count == 4 && (ids[0] == user || ids[2] == user)
   }
 
-  /// The user that a process runs for; nil if there is no such process.
+  /// The user who has started a process, by its real id; nil if there is no such process.
+  ///
+  /// Whom it acts for makes no difference.
   package static func user(of pid: Int32) -> UInt32? { userIDs(of: pid).first ?? nil }
 
   /// The real, effective and saved ids, and that for files.

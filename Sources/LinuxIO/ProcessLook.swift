@@ -29,7 +29,7 @@ package struct ProcessLook: Sendable {
   private let owner: @Sendable (Int32) -> UInt32?
   private let stuck: StuckLooks
 
-  package init() { self.init(Limits(), stuck: .ofProgram) { Self.realUser(of: $0) } }
+  package init() { self.init(Limits(), stuck: .ofProgram) { ProcessID.user(of: $0) } }
 
   init(_ limits: Limits, stuck: StuckLooks, owner: @escaping @Sendable (Int32) -> UInt32?) {
     (self.limits, self.stuck, self.owner) = (limits, stuck, owner)
@@ -60,11 +60,6 @@ package struct ProcessLook: Sendable {
       giveUp(&state)
       return state.found
     }
-  }
-
-  /// The user who has started a process: what it may call itself, or whom it acts for, makes no difference.
-  private static func realUser(of process: Int32) -> UInt32? {
-    ProcessID.field("Uid", of: "\(process)")?.split(separator: "\t").first.flatMap { UInt32($0) }
   }
 
   // MARK: The thread that looks
