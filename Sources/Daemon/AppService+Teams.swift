@@ -17,7 +17,9 @@ extension AppService {
     _ tree: MountedTree
   ) -> ControlReply {
     do {
-      let others = try handler.registry.apps().filter { $0.team == team && $0.root != root }
+      let others = try handler.registry.apps().filter {
+        $0.team.hasSameBytes(as: team) && $0.root != root
+      }
       return try tree.views.keepingFromStarting(Set(others.map(\.path))) {
         let before: [UInt8]?
         do throws(ControlFailure) {
@@ -37,7 +39,7 @@ extension AppService {
 
   private func end(othersOf team: String, _ root: [UInt8], _ tree: MountedTree) throws(StoreError) {
     // Also those whose process has ended, and whose view is still there.
-    let views = tree.views.all(ended: true).filter { $0.launch.app.team == team }
+    let views = tree.views.all(ended: true).filter { $0.launch.app.team.hasSameBytes(as: team) }
     let others = views.filter { $0.launch.app.root != root }
     let services = services
     try services?.grants.teamIsAssigned(team, withdrawingFrom: Set(others.map(\.view.number)))
