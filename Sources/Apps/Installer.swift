@@ -148,29 +148,27 @@ extension Installer {
 
   /// Refuses an app that would find what another team's has left to the user: it could not be used.
   private func checkContainers(_ contents: AppContents, of user: UInt32) throws(StoreError) {
-    let wanted: [(ContainerKind, [AppIdentifier])] = [
-      (.data, [contents.identifier]), (.group, contents.groups), (.cloud, contents.clouds),
-    ]
-    for (kind, identifiers) in wanted {
-      for identifier in identifiers {
-        let known = try registry.containers(
-          kind: kind, identifier: identifier, user: user, isMarkedForRemoval: false)
-        for container in known {
-          guard let other = container.team, other != contents.signer,
-            try !registry.isSuccessor(contents.signer, of: other),
-            (try? store.tree.status(at: container.path)) != nil
-          else { continue }
-          throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: other)
-        }
-        // What no record is about is the team's that is noted on it.
-        guard let home = try? store.home(of: user) else { continue }
-        if let container = store.unrecordedContainer(kind, identifier, of: user, home: home),
-          !known.contains(where: { $0.path.hasSameBytes(as: container.path) }),
-          let noted = container.team, noted != contents.signer,
-          try !registry.isSuccessor(contents.signer, of: noted)
-        {
-          throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: noted)
-        }
+    lazy var home = try? store.home(of: user)
+    for (kind, identifier) in ContainerKind.named(
+      by: contents.identifier, groups: contents.groups, clouds: contents.clouds)
+    {
+      let known = try registry.containers(
+        kind: kind, identifier: identifier, user: user, isMarkedForRemoval: false)
+      for container in known {
+        guard let other = container.team, other != contents.signer,
+          try !registry.isSuccessor(contents.signer, of: other),
+          (try? store.tree.status(at: container.path)) != nil
+        else { continue }
+        throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: other)
+      }
+      // What no record is about is the team's that is noted on it.
+      guard let home else { continue }
+      if let container = store.unrecordedContainer(kind, identifier, of: user, home: home),
+        !known.contains(where: { $0.path.hasSameBytes(as: container.path) }),
+        let noted = container.team, noted != contents.signer,
+        try !registry.isSuccessor(contents.signer, of: noted)
+      {
+        throw .container(container, at: "/\(container.path)", isNotFor: contents.signer, but: noted)
       }
     }
   }

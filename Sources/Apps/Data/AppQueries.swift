@@ -55,19 +55,17 @@ package struct AppQueries {
   ) throws(StoreError) -> [ContainerRecord] {
     lazy var home = try? store.home(of: user)
     var found: [ContainerRecord] = []
-    for (kind, identifiers) in [
-      (ContainerKind.data, [app.identifier]), (.group, app.groups), (.cloud, app.clouds),
-    ] {
-      for identifier in identifiers {
-        let records = try registry.containers(kind: kind, identifier: identifier, user: user)
-        for record in records where !record.isMarkedForRemoval {
-          found.append(try store.withNotedTeam(record, registry))
-        }
-        if records.isEmpty, let home,
-          let container = store.unrecordedContainer(kind, identifier, of: user, home: home)
-        {
-          found.append(container)
-        }
+    for (kind, identifier) in ContainerKind.named(
+      by: app.identifier, groups: app.groups, clouds: app.clouds)
+    {
+      let records = try registry.containers(kind: kind, identifier: identifier, user: user)
+      for record in records where !record.isMarkedForRemoval {
+        found.append(try store.withNotedTeam(record, registry))
+      }
+      if records.isEmpty, let home,
+        let container = store.unrecordedContainer(kind, identifier, of: user, home: home)
+      {
+        found.append(container)
       }
     }
     return found

@@ -107,3 +107,12 @@ package struct ContainerRecord: Codable, Equatable, Sendable {
     self.keeper = keeper
   }
 }
+
+extension ContainerKind {
+  /// The containers that an app names: its own, those of its groups, and those in iCloud.
+  package static func named(
+    by identifier: AppIdentifier, groups: [AppIdentifier], clouds: [AppIdentifier]
+  ) -> [(kind: ContainerKind, identifier: AppIdentifier)] {
+    [(.data, identifier)] + groups.map { (.group, $0) } + clouds.map { (.cloud, $0) }
+  }
+}

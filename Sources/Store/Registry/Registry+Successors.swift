@@ -94,19 +94,14 @@ extension Registry {
         AND (user = ?5 OR ?5 IS NULL
           AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = openers.user))
       """, now, team, before, identifier, user)
-    let places: [(ContainerKind, [AppIdentifier])] = [
-      (.data, [app.identifier]), (.group, groups), (.cloud, app.clouds),
-    ]
-    for (kind, containers) in places {
-      for container in containers {
-        try database.run(
-          """
-          UPDATE containers SET root = ?1
-          WHERE team = ?2 AND root = ?3 AND kind = ?6 AND identifier = ?7 COLLATE NOCASE
-            AND (user = ?5 OR ?5 IS NULL
-              AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = containers.user))
-          """, now, team, before, identifier, user, .text(kind.rawValue), .text(container.text))
-      }
+    for (kind, container) in ContainerKind.named(by: app.identifier, groups: groups, clouds: app.clouds) {
+      try database.run(
+        """
+        UPDATE containers SET root = ?1
+        WHERE team = ?2 AND root = ?3 AND kind = ?6 AND identifier = ?7 COLLATE NOCASE
+          AND (user = ?5 OR ?5 IS NULL
+            AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = containers.user))
+        """, now, team, before, identifier, user, .text(kind.rawValue), .text(container.text))
     }
   }
 }

@@ -145,20 +145,16 @@ extension Registry {
           AND (user = ?4 OR ?4 IS NULL
             AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?2 AND apps.user = grants.user))
         """, .bytes(root), .text(app.identifier.text), .text(app.team), .optional(app.user))
-      let places: [(ContainerKind, [AppIdentifier])] = [
-        (.data, [app.identifier]), (.group, app.groups), (.cloud, app.clouds),
-      ]
-      for (kind, identifiers) in places {
-        for identifier in identifiers {
-          try database.run(
-            """
-            UPDATE containers SET team = ?1, root = ?2 WHERE team IS NULL AND kind = ?3 AND identifier = ?4
-              AND (user = ?5 OR ?5 IS NULL
-                AND NOT EXISTS (SELECT 1 FROM apps WHERE \
-            apps.identifier = ?6 AND apps.user = containers.user))
-            """, .text(app.team), .bytes(root), .text(kind.rawValue), .text(identifier.text),
-            .optional(app.user), .text(app.identifier.text))
-        }
+      for (kind, identifier) in ContainerKind.named(
+        by: app.identifier, groups: app.groups, clouds: app.clouds)
+      {
+        try database.run(
+          """
+          UPDATE containers SET team = ?1, root = ?2 WHERE team IS NULL AND kind = ?3 AND identifier = ?4
+            AND (user = ?5 OR ?5 IS NULL
+              AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?6 AND apps.user = containers.user))
+          """, .text(app.team), .bytes(root), .text(kind.rawValue), .text(identifier.text),
+          .optional(app.user), .text(app.identifier.text))
       }
     }
   }
