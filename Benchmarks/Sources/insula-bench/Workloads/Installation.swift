@@ -21,7 +21,7 @@ struct Installation: Workload {
   private let programs: [String: String]
   private let place: String
   private let scratch: String
-  private var command: [String] = []
+  private var contender = ""
 
   static func rows(_ arguments: Arguments) -> [any Workload] {
     let place = (arguments.contenders.first?.directory ?? "") + "/work/verify"
@@ -50,18 +50,21 @@ struct Installation: Workload {
 
   mutating func setUp(for contender: Contender) throws(Failure) {
     try maker.setUp(for: contender)
+    self.contender = contender.name
+  }
+
+  /// All contenders install to the same place, one after the other: there is no room for two.
+  mutating func batch(_ meter: inout Meter) throws(Failure) {
     let (copy, store) = ("\(place)/copy.app", "\(place)/store")
     try Child.run(["rm", "-rf", copy, store])
-    guard let program = programs[contender.name] else {
-      command = ["sh", "-c", "cp -a \"$1\" \"$2\" && sync -f \"$2\"", "sh", bundle, copy]
-      return
+    guard let program = programs[contender] else {
+      let command = ["sh", "-c", "cp -a \"$1\" \"$2\" && sync -f \"$2\"", "sh", bundle, copy]
+      return try meter.time(1) { () throws(Failure) in try Child.run(command) }
     }
     try Child.run([program, "init", store])
     try Child.run([program, "trust", "add", scratch + "/root.pem", "--store", store])
-    command = [program, "install", bundle, "--store", store]
-  }
-
-  mutating func batch(_ meter: inout Meter) throws(Failure) {
-    try meter.time(1) { () throws(Failure) in try Child.run(command) }
+    try meter.time(1) { () throws(Failure) in
+      try Child.run([program, "install", bundle, "--store", store])
+    }
   }
 }
