@@ -44,7 +44,7 @@ package final class View: FileSystem {
   /// What other views use of this one.
   let peer: PeerView
   private let passthroughRefused = Atomic<Bool>(false)
-  private let startedSignal: Wakeup
+  let startedSignal: Wakeup
   let session: OrderedMutex<KeptRecords<KeptSession>>
   /// What another worker has left of it; nil for a view that begins now.
   let predecessor: KeptSession?
@@ -115,7 +115,6 @@ package final class View: FileSystem {
     volume.views.add(peer)
     memory.begin(connection, knowing: predecessor.map { $0.canWithdraw != 0 })
     if predecessor != nil { unregisterLeft(connection) }
-    startedSignal.ring()
   }
 
   package func ended() {
@@ -128,7 +127,9 @@ package final class View: FileSystem {
     volume.maps.ended(number)
   }
 
-  /// Waits for the kernel to begin; false when the time is over.
+  /// Waits until the kernel has its first answer; false when the time is over.
+  ///
+  /// Not before does it pass anything through: what is asked earlier, it refuses.
   package func waitUntilStarted(milliseconds: Int32) -> Bool {
     (try? startedSignal.fd.waitUntilReadable(milliseconds: milliseconds)) ?? false
   }

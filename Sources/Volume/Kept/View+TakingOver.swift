@@ -18,6 +18,7 @@ struct KeptSession: BitwiseCopyable {
 
 extension View {
   package func began(by message: [UInt8]) {
+    defer { startedSignal.ring() }
     var kept = KeptSession(length: UInt32(message.count), canWithdraw: memory.withdraws ? 1 : 0)
     let isWhole = withUnsafeMutableBytes(of: &kept.message) { bytes in
       guard message.count <= bytes.count else { return false }
