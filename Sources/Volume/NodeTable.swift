@@ -37,6 +37,8 @@ package final class NodeTable: Sendable {
   private let budget: Budget?
   /// Whether another worker has left nodes in it.
   let isTakenOver: Bool
+  /// Whether that worker's descriptors are still open.
+  let keepsDescriptors: Bool
   var capacity: Int { share.each }
 
   /// Starts with the root.
@@ -49,6 +51,7 @@ package final class NodeTable: Sendable {
   ) throws(Errno) {
     isTakenOver = memory?.isKept == true
     let kept = if let memory { memory } else { try ViewMemory() }
+    keepsDescriptors = kept.keepsDescriptors
     self.handleRoot = handleRoot
     self.noatimeRoot = noatimeRoot
     self.attached = attached
@@ -58,7 +61,8 @@ package final class NodeTable: Sendable {
     let identity = Identity(status, of: root.fd)
     var state = NodeTableState(in: kept, interest: interest, budget: budget)
     try state.beginAtRoot(
-      identity, root.release().raw, zone, position, takingOver: kept.isKept, capacity: share.each)
+      identity, root.release().raw, zone, position, takingOver: kept.isKept,
+      keepsDescriptors: kept.keepsDescriptors, capacity: share.each)
     self.state = OrderedMutex(.nodes, state)
     share.join()
   }

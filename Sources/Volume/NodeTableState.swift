@@ -48,8 +48,8 @@ struct NodeTableState: @unchecked Sendable {
 
   /// Makes the root's node, or takes it over with all others.
   mutating func beginAtRoot(
-    _ identity: Identity, _ descriptor: Int32, _ zone: Zone, _ position: Position, takingOver: Bool = false,
-    capacity: Int
+    _ identity: Identity, _ descriptor: Int32, _ zone: Zone, _ position: Position,
+    takingOver: Bool = false, keepsDescriptors: Bool = true, capacity: Int
   ) throws(Errno) {
     if takingOver { restore() }
     if slab.slot(NodeTable.rootIndex)?.pointee.isInUse != true {
@@ -58,7 +58,7 @@ struct NodeTableState: @unchecked Sendable {
       guard slab.allocate() == NodeTable.rootIndex else { throw .ENOMEM }
     }
     setRoot(identity, descriptor, zone, position)
-    if takingOver { adoptRestored(capacity: capacity) }
+    if takingOver { adoptRestored(withDescriptors: keepsDescriptors, capacity: capacity) }
   }
 
   /// Fills in the root's slot, which has no other use.

@@ -128,6 +128,27 @@ struct KeptStateTests {
     }
   }
 
+  /// Where a service manager has started the keeper again, what had that number is closed, and by chance the
+  /// number is one of our own of the same object: whoever closed it for the node would close ours.
+  @Test(arguments: [true, false])
+  func descriptorsAreTakenOverWhereTheyAreKept(areKept: Bool) throws {
+    let temporary = try TemporaryDirectory()
+    let directory = try temporary.open()
+    let identity = Identity(try directory.fd.status(), of: directory.fd)
+    let memory = try ViewMemory()
+    var state = NodeTableState(in: memory)
+    try state.beginAtRoot(.numbered(1, device: 1), -1, .top, .whole, capacity: 10)
+    guard let index = state.make(identity, directory: true) else { throw Errno.ENOMEM }
+    state.slab[index].pointee.lookups = 1
+    #expect(state.adopt(directory.fd.raw, for: index, capacity: 10) == -1)
+    var next = NodeTableState(in: memory)
+    try next.beginAtRoot(
+      .numbered(1, device: 1), -1, .top, .whole, takingOver: true, keepsDescriptors: areKept, capacity: 10)
+    #expect(next.find(identity) == index)
+    #expect(next.slab[index].pointee.descriptor == (areKept ? directory.fd.raw : -1))
+    #expect(next.descriptorsTakenOver == (areKept ? [directory.fd.raw] : []))
+  }
+
   /// Whichever word of the nodes is damaged: no crash, and no node stands for another object, or has another
   /// place.
   @Test func aDamagedNodeStandsForNothingElse() throws {

@@ -19,7 +19,7 @@ extension NodeTableState {
 
   /// Enters all nodes but the root where they are looked for, with those descriptors that are what they
   /// should be.
-  mutating func adoptRestored(capacity: Int) {
+  mutating func adoptRestored(withDescriptors keepsDescriptors: Bool, capacity: Int) {
     var size = bucketCount
     while size < slab.count { size *= 2 }
     if size > bucketCount { resizeBuckets(size) }
@@ -32,7 +32,7 @@ extension NodeTableState {
       node.pointee.descriptor = -1
       expect(index + 16)
       insert(index)
-      guard Self.isOpen(descriptor, as: node.pointee), clock.count < capacity else {
+      guard keepsDescriptors, Self.isOpen(descriptor, as: node.pointee), clock.count < capacity else {
         node.pointee.flags.remove(.descriptorIsLastHold)
         return
       }
@@ -71,7 +71,7 @@ extension NodeTable {
   private func isOpened(_ id: NodeID, by descriptor: Int32) -> Bool {
     guard let number = number(of: id) else { return false }
     if descriptor < 0 { return true }
-    guard descriptor > STDERR_FILENO, let status = try? FD(descriptor).statusInMemory() else { return false }
+    guard keepsDescriptors, descriptor > STDERR_FILENO, let status = try? FD(descriptor).statusInMemory() else { return false }
     return ObjectNumber(status) == number && fcntl(descriptor, F_GETFL) & CLX_O_PATH == 0
   }
 

@@ -16,6 +16,9 @@ struct ViewMemory {
   let directories: SharedRegion
   /// Whether another worker has left it.
   let isKept: Bool
+  /// Whether that worker's descriptors are still open under their numbers: not where a service manager has
+  /// started the keeper again, where the same numbers may by chance stand for our own.
+  let keepsDescriptors: Bool
 
   /// The memory of a view, as it was kept or new.
   init(of view: UInt32, in kept: KeptState?) throws(Errno) {
@@ -27,6 +30,7 @@ struct ViewMemory {
     session = parts[0]
     (files, directories, names, nodes) = (parts[1], parts[2], parts[3], parts[4])
     self.isKept = isKept
+    keepsDescriptors = isKept && kept?.lastReason != .keeperEnded
   }
 
   /// For a view that nobody takes over.
