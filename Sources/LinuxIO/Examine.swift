@@ -80,6 +80,7 @@ extension FD {
   ///
   /// Corresponds to `readlinkat(2)`.
   package func linkTarget(of name: Name) throws(Errno) -> [UInt8] {
+    try requireOneName(name)
     var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let length = try check(
       target.withUnsafeMutableBytes { buffer in

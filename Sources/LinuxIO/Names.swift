@@ -8,10 +8,19 @@ internal import Glibc
 // symbolic link in that name.
 
 extension FD {
+  /// Throws EINVAL for a name with a slash in it: whatever text a name was made of, it never leads elsewhere.
+  ///
+  /// From the working directory paths are followed.
+  @inline(__always)
+  func requireOneName(_ name: Name) throws(Errno) {
+    guard raw == AT_FDCWD || strchr(name.bytes, 0x2f) == nil else { throw .EINVAL }
+  }
+
   /// Opens a child.
   ///
   /// Corresponds to `openat(2)` with `O_NOFOLLOW` and `O_CLOEXEC`.
   package func open(_ name: Name, _ flags: Int32, mode: FileMode = 0) throws(Errno) -> OwnedFD {
+    try requireOneName(name)
     let all = flags | O_NOFOLLOW | O_CLOEXEC
     return OwnedFD(owning: try retrying { clx_openat(raw, name.bytes, all, mode) })
   }
@@ -74,16 +83,19 @@ extension FD {
 
   /// Corresponds to `mkdirat(2)`.
   package func makeDirectory(_ name: Name, mode: FileMode) throws(Errno) {
+    try requireOneName(name)
     try check(mkdirat(raw, name.bytes, mode))
   }
 
   /// Corresponds to `mknodat(2)`.
   package func makeNode(_ name: Name, mode: FileMode, device: UInt64 = 0) throws(Errno) {
+    try requireOneName(name)
     try check(mknodat(raw, name.bytes, mode, dev_t(device)))
   }
 
   /// Corresponds to `symlinkat(2)`.
   package func makeSymlink(_ name: Name, to target: UnsafePointer<CChar>) throws(Errno) {
+    try requireOneName(name)
     try check(symlinkat(target, raw, name.bytes))
   }
 
@@ -91,6 +103,7 @@ extension FD {
   ///
   /// Corresponds to `unlinkat(2)`.
   package func remove(_ name: Name, directory: Bool) throws(Errno) {
+    try requireOneName(name)
     try check(unlinkat(raw, name.bytes, directory ? AT_REMOVEDIR : 0))
   }
 
@@ -100,6 +113,7 @@ extension FD {
   ///
   /// `AT_EMPTY_PATH` needs a capability that a user's daemon has not; the link in /proc needs none.
   package func link(into directory: FD, as name: Name) throws(Errno) {
+    try directory.requireOneName(name)
     try withOwnLink { (links, link) throws(Errno) in
       try check(linkat(links, link, directory.raw, name.bytes, AT_SYMLINK_FOLLOW))
     }
@@ -109,6 +123,7 @@ extension FD {
   ///
   /// Corresponds to `linkat(2)` with `AT_EMPTY_PATH`. ENOENT before Linux 6.10, which asks for a capability.
   package func linkUnnamed(into directory: FD, as name: Name) throws(Errno) {
+    try directory.requireOneName(name)
     try check(linkat(raw, Name.empty.bytes, directory.raw, name.bytes, CLX_AT_EMPTY_PATH))
   }
 

@@ -18,6 +18,8 @@ extension FD {
   package func rename(
     _ name: Name, to newParent: FD, _ newName: Name, flags: UInt32, mayLink: Bool = true
   ) throws(Errno) {
+    try requireOneName(name)
+    try newParent.requireOneName(newName)
     do throws(Errno) {
       try check(clx_renameat2(raw, name.bytes, newParent.raw, newName.bytes, flags))
     } catch .EINVAL where flags != 0 {

@@ -41,6 +41,7 @@ extension FD {
   /// Times and sizes may be old: a program that serves a filesystem is asked again for those after each
   /// change, and for the rest only when what the kernel remembers of it has expired.
   package func standing(of name: Name = .empty, inMemory: Bool = false) throws(Errno) -> FileStatus {
+    try requireOneName(name)
     let (noAutomount, typeToInode) = (Int32(0x800), UInt32(0x11f))
     return try status(
       (inMemory ? 0x4000 : 0) | AT_SYMLINK_NOFOLLOW | noAutomount, of: name, typeToInode)
@@ -70,6 +71,7 @@ extension FD {
 
   /// Corresponds to `fstatat(2)` of a child, links not followed.
   package func status(of name: Name) throws(Errno) -> FileStatus {
+    try requireOneName(name)
     var status = stat()
     try check(fstatat(raw, name.bytes, &status, AT_SYMLINK_NOFOLLOW))
     return FileStatus(status)

@@ -23,6 +23,9 @@ extension StoreCheck {
       apps = try registry?.apps() ?? []
       containers = try registry?.containers() ?? []
       intents = try registry?.intents() ?? []
+      // Nothing is said of these, but a row that can't be read is damage.
+      _ = try registry?.removedContainers()
+      _ = try registry?.waitingUpdates()
     } catch {
       guard let (path, problem, advice) = error.findingOfOthers else { return foundDamage(error.reason) }
       return found(.failure, path, problem, advice)

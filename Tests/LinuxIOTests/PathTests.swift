@@ -56,6 +56,32 @@ internal import Testing
     #expect(try link.fd.linkTarget() == Array("one".utf8))
   }
 
+  /// Whatever text it was made of, a name leads to no other directory.
+  @Test(arguments: ["one/two", "one/../link", "/tmp", "link/", "../x"])
+  func aPathIsNoName(_ path: String) throws {
+    let directory = opened.fd
+    #expect(throws: Errno.EINVAL) { _ = try directory.open(path, O_RDONLY) }
+    #expect(throws: Errno.EINVAL) { _ = try directory.open(path, O_WRONLY | O_CREAT, mode: 0o600) }
+    #expect(throws: Errno.EINVAL) { _ = try directory.status(of: path) }
+    #expect(throws: Errno.EINVAL) { _ = try directory.linkTarget(of: path) }
+    #expect(throws: Errno.EINVAL) { try directory.makeDirectory(path, mode: 0o700) }
+    #expect(throws: Errno.EINVAL) { try directory.makeSymlink(path, to: "one") }
+    #expect(throws: Errno.EINVAL) { try directory.remove(path, directory: false) }
+    #expect(throws: Errno.EINVAL) { try directory.remove(path, directory: true) }
+    #expect(throws: Errno.EINVAL) { try directory.rename(path, to: directory, "x", flags: 0) }
+    #expect(throws: Errno.EINVAL) { try directory.rename("link", to: directory, path, flags: 0) }
+    #expect(throws: Errno.EINVAL) {
+      try path.withName { (name) throws(Errno) in
+        _ = try directory.standing(of: name)
+      }
+    }
+    #expect(throws: Errno.EINVAL) {
+      let file = try directory.openUnnamed(O_RDWR, mode: 0o600)
+      try path.withName { (name) throws(Errno) in try file.fd.link(into: directory, as: name) }
+    }
+    #expect(try Set(directory.entries().map(\.name)) == [Array("one".utf8), Array("link".utf8)])
+  }
+
   @Test(arguments: [("a/b/c", "a/b", "c"), ("/a", "", "a"), ("a//b/", "a", "b"), ("", "", "")])
   func splitsAtTheLastName(_ path: String, _ above: String, _ name: String) {
     #expect(path.splitAtName == (above, name))

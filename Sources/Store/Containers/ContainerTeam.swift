@@ -108,7 +108,8 @@ extension Store {
     let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
     return note(ofContainerAt: path).map { note in
       ContainerRecord(
-        uuid: note.origin?.uuid ?? UUIDText.random(), kind: kind, identifier: identifier, user: user,
+        uuid: note.origin.flatMap { UUIDText.canonical($0.uuid) } ?? UUIDText.random(), kind: kind,
+        identifier: identifier, user: user,
         path: path, team: note.team)
     }
   }

@@ -160,9 +160,10 @@ extension Registry {
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
       try database.run(
         "UPDATE removed SET deleting = 1 WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      let file = database.path
       return try database.rows(
         "SELECT uuid FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix)
-      ) { (row) throws(StoreError) in try row.text(0) }
+      ) { (row) throws(StoreError) in try row.uuid(0, file) }
     }
   }
 
@@ -202,7 +203,7 @@ extension ContainerRecord {
         inode: UInt64(bitPattern: try row.integer(6)), handle: try row.bytes(7), created: try row.integer(8))
     let team: Team? = row.isNull(9) ? nil : Team(try row.text(9), root: try row.digest(10))
     self.init(
-      uuid: try row.text(0), kind: kind, identifier: try row.identifier(2, path), user: user,
+      uuid: try row.uuid(0, path), kind: kind, identifier: try row.identifier(2, path), user: user,
       path: try row.text(4), isMarkedForRemoval: try row.integer(5) != 0, identity: identity, team: team,
       keeper: Keeper(rawValue: try row.integer(11)))
   }
@@ -216,6 +217,15 @@ extension Columns {
       throw .registryDamaged(path: path, what: "'\(text)' is not an identifier")
     }
     return identifier
+  }
+
+  /// The number of a container; directories are named after it, so one that could be no name is damage.
+  func uuid(_ index: Int32, _ path: String) throws(StoreError) -> String {
+    let text = try text(index)
+    guard (try? text.withName({ $0.isComponent })) == true else {
+      throw .registryDamaged(path: path, what: "'\(text)' is not the number of a container")
+    }
+    return text
   }
 
   /// A user's number, or nil for all users.

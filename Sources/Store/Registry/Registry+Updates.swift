@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import JSON
 package import Policy
 
@@ -80,7 +81,9 @@ extension Registry {
   }
 
   private static func decode(_ text: String, _ path: String) throws(StoreError) -> WaitingUpdate {
-    guard let waiting = try? JSONText.decode(WaitingUpdate.self, from: Array(text.utf8)) else {
+    guard let waiting = try? JSONText.decode(WaitingUpdate.self, from: Array(text.utf8)),
+      (try? waiting.name.withName({ $0.isComponent })) == true
+    else {
       throw .registryDamaged(path: path, what: "an update that waits can't be read")
     }
     return waiting

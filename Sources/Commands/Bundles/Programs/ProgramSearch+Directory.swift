@@ -92,8 +92,11 @@ extension ProgramSearch {
 
   /// The Python of a virtual environment in the directory, which finds that by its own place.
   private static func environment(in directory: FD) -> String? {
-    ["", "venv/", ".venv/"].first { directory.has("\($0)pyvenv.cfg") && directory.has("\($0)bin/python3") }
-      .map { "\($0)bin/python3" }
+    ["", "venv/", ".venv/"].first { place in
+      let found = try? directory.openDirectory(at: place)
+      guard let found, found.fd.has("pyvenv.cfg") else { return false }
+      return (try? found.fd.openDirectory("bin"))?.fd.has("python3") == true
+    }.map { "\($0)bin/python3" }
   }
 
   // MARK: Swift packages
