@@ -26,9 +26,18 @@ extension Store {
   /// It is in `keys`, which is its owner's alone, and no business of the daemon's, so it is read and changed
   /// whether the store is mounted or not. It comes into being with the first root; a store that has none
   /// trusts nobody, and there is nothing to open: nil. `TrustDirectory` in Bundles works in it.
+  ///
+  /// Without an address the machine has joined no network, and what lies in the network's list was left by a
+  /// command that was stopped: nobody has confirmed it for the network that is joined next.
   package func openTrust(of list: TrustList = .machine) throws(StoreError) -> OwnedFD? {
     try withTrust(list) { (keys, name) throws(Errno) in
-      do throws(Errno) { return try keys.openDirectory(name) } catch .ENOENT { return nil }
+      do throws(Errno) {
+        let place = try keys.openDirectory(name)
+        if case .network = list, !place.fd.has(Self.addressName) { return nil }
+        return place
+      } catch .ENOENT {
+        return nil
+      }
     }
   }
 
@@ -75,6 +84,12 @@ extension Store {
         return nil
       }
     }
+  }
+
+  /// Begins the list of the network that is about to be joined: nothing is in it that was left of another.
+  package func beginNetworkTrust() throws(StoreError) -> OwnedFD {
+    try leaveNetwork()
+    return try makeTrust(of: .network)
   }
 
   /// Notes that it has joined one; the roots are there by then.

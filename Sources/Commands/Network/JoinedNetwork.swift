@@ -118,7 +118,7 @@ struct JoinedNetwork {
 
   /// Trusts these for the network's apps from now on, and notes that the machine has joined it.
   func pin(_ roots: [Certificate]) throws {
-    let place = try store.makeTrust(of: .network)
+    let place = try store.beginNetworkTrust()
     do {
       for root in roots { try TrustDirectory(place.fd).add(try root.pem(), at: access.context.now()) }
       try store.join(network: address.text)
