@@ -146,6 +146,15 @@ internal import Testing
     #expect(
       appFailure { _ = try update() }
         == .otherIdentifier(installed: "org.example.editor", new: "org.example.viewer"))
+    // Names of containers, and rows of the registry, are spelled as it was installed.
+    for name in ["Editor.app", "Spelled.app"] {
+      try fixture.bundle(name) {
+        $0.version = "3"; $0.identifier = "org.example.Editor"
+      }
+      #expect(
+        appFailure { _ = try update(name) }
+          == .otherIdentifier(installed: "org.example.editor", new: "org.example.Editor"))
+    }
     try fixture.bundle("Viewer.app") {
       $0.version = "3"; $0.identifier = "org.example.viewer"
     }
