@@ -71,6 +71,8 @@ struct UnmountCommand: Command {
     } catch {
       // The daemon may be gone before it could answer, because it did what it was asked for.
       if try MountTable.current().top(at: mount.mountPoint) != mount { return }
+      // It is still looking, and knows of apps and uploads that the kernel does not know.
+      if error == .EAGAIN, !lazily, !MountPoint.isDead(mount.mountPoint) { throw Self.unanswered(mount) }
       return try Unmounting.unmount(mount, lazily: lazily, context)
     }
     switch reply {
@@ -79,6 +81,12 @@ struct UnmountCommand: Command {
     case .failure(let failure): try take(mount, afterRefusal: failure, context)
     default: break
     }
+  }
+
+  private static func unanswered(_ mount: MountEntry) -> CommandFailure {
+    CommandFailure(
+      .busy, "\(mount.mountPoint) stays mounted: its daemon is still looking who uses it",
+      lines: ["try it again, or detach the mount now with 'insula unmount --lazy \(mount.mountPoint)'"])
   }
 
   /// What there is left to do where the daemon has refused.
