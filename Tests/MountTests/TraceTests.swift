@@ -134,6 +134,51 @@ struct TraceTests {
     #expect(mounted.temporary.text(of: "target/precious")?.contains("in all") == true)
   }
 
+  /// Root's key signs nothing, and root's files go nowhere, to which another user's link leads.
+  @Test(arguments: [false, true]) func nothingIsChangedBehindAnothersLink(rootless: Bool) throws {
+    let mounted = try mounted(rootless: rootless)
+    let owner = mounted.owner?.uid ?? 0
+    if rootless {
+      try #require(try mounted.run("user", "add", "nobody", "--store", mounted.store).status == 0)
+    }
+    let target = try mounted.temporary.makeDirectory("target")
+    #expect(chown(target, owner, 0) == 0)
+    try #require(try mounted.run("identity", "new", "tester").status == 0)
+    try #require(try mounted.run("new-app", "Note", target).status == 0)
+    for name in ["apps", "system"] {
+      let made = try mounted.temporary.makeDirectory("target/\(name)")
+      #expect(chown(made, owner, 0) == 0)
+    }
+    func all() throws -> String { try Program.run(["find", target, "-printf", "%p %T@ %C@\\n"]).output }
+    let before = try all()
+    #expect(before.contains("Note.app/Contents/Info.plist"))
+    func commands(_ place: String) -> [[String]] {
+      [
+        ["sign", "\(place)/Note.app"], ["system", "sign", "\(place)/system"], ["index", "\(place)/apps"],
+        ["volume", "create", "vault", "--encrypted", "--in", "\(place)/new/vault", "--store", mounted.point],
+        ["backup", "export", "\(place)/copy", "--store", mounted.point],
+      ]
+    }
+    for uid in [54_321, 54_322] as [uid_t] {
+      let place = try mounted.temporary.makeDirectory("\(uid)")
+      #expect(symlink(target, place + "/out") == 0 && lchown(place + "/out", uid, uid) == 0)
+      #expect(chown(place, uid, uid) == 0)
+      // Root has no home of its own there.
+      for words in commands(place + "/out") where rootless || words[0] != "backup" {
+        let refused = try mounted.run(words)
+        #expect(refused.status == 1 && refused.errors.contains("link of another user's"), "\(refused)")
+      }
+    }
+    #expect(try all() == before)
+    let own = mounted.temporary.appending("own")
+    #expect(symlink(target, own) == 0 && lchown(own, owner, 0) == 0)
+    for words in commands(own).prefix(3) {
+      let result = try mounted.run(words)
+      #expect(result.status == 0, "\(result)")
+    }
+    #expect(FileManager.default.fileExists(atPath: target + "/Note.app/Contents/_CodeSignature"))
+  }
+
   /// What other programs take for a file to write to is one here, too.
   @Test(arguments: [false, true]) func reportGoesToDevicesAndPipes(rootless: Bool) throws {
     let mounted = try mounted(rootless: rootless)

@@ -69,8 +69,8 @@ struct BackupExportCommand: Command {
       : apps.map { try access.identifier(of: $0, for: user) }
     let found = try identifiers.map { try access.app($0, for: owner) }
     let home = try access.home(of: owner)
-    let (parent, name) = try context.absolute(target).splitAtFile()
-    let directory = try context.openDirectory(parent)
+    let (parent, name) = try context.unresolved(target).splitAtFile()
+    let directory = try context.openDirectoryToMake(in: parent)
     let tree = try access.openTree(for: user)
     let device = BackupDevice(
       name: hostName() ?? "Insula", home: "\(access.root)/\(home)", now: context.now())

@@ -45,7 +45,7 @@ struct IndexCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let identity = try SignCommand.identity(named: identity, in: context)
     let source = PackageSource.directory(context.absolute(path))
-    let directory = try context.openDirectory(path)
+    let directory = try context.openDirectoryToMake(in: path)
     var apps: [PackageIndex.App] = []
     for file in try Self.packages(in: directory.fd) {
       let app = try entry(file, source, identity.team, context)

@@ -11,24 +11,31 @@ struct NamedBundle {
   let path: String
   private let name: String
   private let directory: String
-  private let console: Console
+  private let context: Context
+  private var console: Console { context.console }
 
   init(_ path: String, _ context: Context) {
     self.path = path
-    console = context.console
+    self.context = context
     directory = context.reachable(path)
     // The name counts: an app must have an executable. `.` is no name, and a link's is not the bundle's.
     name = context.name(of: path)
   }
 
   /// Opens it, and does what may take long; what is wrong with it is a finding.
-  func open<Result>(_ doing: String, _ body: (CodeBundle) throws -> Result) throws -> Result {
+  ///
+  /// `toChange`: no other user's link leads there.
+  func open<Result>(
+    _ doing: String, toChange: Bool = false, _ body: (CodeBundle) throws -> Result
+  ) throws -> Result {
     let root: OwnedFD
     do throws(Errno) {
-      root = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
+      root =
+        toChange
+        ? try context.openToMake(in: path) : try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
     } catch {
       if error == .ENOTDIR { throw Bundles.Finding(.notABundle, detail: "it is not a directory") }
-      throw CommandFailure(error, "can't open \(path.sanitized): \(error.messageAboutPath)")
+      throw CommandFailure(error, "can't open \(path.sanitized): \(Context.words(ofMaking: error))")
     }
     let progress = ReadProgress()
     let path = path.sanitized

@@ -56,7 +56,7 @@ struct SignCommand: Command {
     let named = NamedBundle(path, context)
     do {
       // What is printed while a line shows how far it is would stand behind that.
-      let (identifier, isKept) = try named.open("signing") { bundle in
+      let (identifier, isKept) = try named.open("signing", toChange: true) { bundle in
         guard try force || bundle.signaturePart(SealLayout.codeSignature) == nil else {
           throw CommandFailure(
             .failed, "\(path.sanitized) is already signed; nothing was changed; '--force' signs it again")

@@ -144,6 +144,16 @@ extension Context {
     return try directory.fd.reopened(flags | O_DIRECTORY)
   }
 
+  /// The same; the directories on the way that are missing are made, as their maker's alone.
+  func openToMake(making path: String) throws(Errno) -> OwnedFD {
+    do throws(Errno) { return try openToMake(in: path) } catch {
+      let (above, name) = path.splitAtName
+      guard error == .ENOENT, path.hasPrefix("/"), !name.isEmpty else { throw error }
+      let parent = try openToMake(making: "/" + above)
+      return try parent.fd.openDirectory(name, makingWith: 0o700)
+    }
+  }
+
   /// The same for a command that has nothing else to say about it.
   func openDirectoryToMake(in path: String) throws(CommandFailure) -> OwnedFD {
     do throws(Errno) { return try openToMake(in: path) } catch {

@@ -43,7 +43,7 @@ struct SystemSignCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let identity = try SignCommand.identity(named: identity, in: context)
-    let tree = try context.openDirectory(path)
+    let tree = try context.openDirectoryToMake(in: path)
     let signed = try SystemDomain.sign(
       tree.fd, named: path, by: identity, version: version, keepingOwners: keepsOwners)
     context.console.say(

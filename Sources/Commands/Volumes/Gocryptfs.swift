@@ -44,15 +44,18 @@ struct Gocryptfs {
 struct EncryptedPlace {
   let path: String
   let directory: SharedFD
+  private let parent: SharedFD
   private let isMade: Bool
 
   /// It is made, or is empty.
-  init(_ path: String) throws {
-    Context.makeDirectories("/" + path.splitAtName.above)
+  init(_ path: String, _ context: Context) throws {
     var isMade = true
-    do throws(Errno) { try FD.cwd.makeDirectory(path, mode: 0o700) } catch { isMade = error != .EEXIST }
     do throws(Errno) {
-      let opened = try FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY)
+      let (above, name) = path.splitAtName
+      let parent = try context.openToMake(making: "/" + above)
+      do throws(Errno) { try parent.fd.makeDirectory(name, mode: 0o700) } catch .EEXIST { isMade = false }
+      let opened = isMade ? try parent.fd.openDirectory(name) : try context.openToMake(in: path)
+      self.parent = SharedFD(parent)
       // Whoever comes later must not take away what is made here.
       guard flock(opened.fd.raw, LOCK_EX | LOCK_NB) == 0 else { throw .EBUSY }
       guard try opened.fd.entries().isEmpty else { throw .ENOTEMPTY }
@@ -67,7 +70,7 @@ struct EncryptedPlace {
           "\(path.sanitized) is not empty; '--in' names another directory for the encrypted files, and "
             + "'insula volume add --encrypted' adds what gocryptfs has encrypted before")
       }
-      throw CommandFailure(error, "can't use \(path.sanitized): \(error.messageAboutPath)")
+      throw CommandFailure(error, "can't use \(path.sanitized): \(Context.words(ofMaking: error))")
     }
     (self.path, self.isMade) = (path, isMade)
   }
@@ -76,6 +79,6 @@ struct EncryptedPlace {
   func remove(isPrepared: Bool) {
     let made = [EncryptedFiles.configuration, "gocryptfs.conf.tmp", EncryptedFiles.vector]
     for name in made where isPrepared { try? FD(directory.number).remove(name, directory: false) }
-    if isMade { try? FD.cwd.remove(path, directory: true) }
+    if isMade { try? FD(parent.number).remove(path.splitAtName.name, directory: true) }
   }
 }

@@ -75,7 +75,7 @@ struct VolumeCreateCommand: Command {
       throw CommandFailure(.EEXIST, "there is a volume \(name.sanitized) already; choose another name")
     }
     let place = try EncryptedPlace(
-      context.absolute(directory ?? context.defaultStore + "-volumes/" + name))
+      context.unresolved(directory ?? context.defaultStore + "-volumes/" + name), context)
     let password: VolumePassword
     var isPrepared = false
     do {
