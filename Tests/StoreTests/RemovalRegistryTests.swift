@@ -191,6 +191,7 @@ internal import Testing
     try uninstall()
     try install(user: 502)
     #expect(try registry.doomLeft(by: editor, of: 502, for: 502) == 0)
+    try registry.pin("TEAM", to: [1])
     try registry.pin("TEAM", to: [9])
     #expect(try registry.doomLeft(by: editor, of: 502, for: 502) == 0)
     #expect(try marked() == all(of: 501))
@@ -317,6 +318,7 @@ internal import Testing
       }
       try registry.choose(app, for: "public.text", of: user)
     }
+    try registry.pin("TEAM", to: [1])
     try registry.pin("TEAM", to: [9])
     #expect(
       try registry.consents().map(\.team)
