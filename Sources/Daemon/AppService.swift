@@ -44,7 +44,7 @@ final class AppService: Sendable {
       registry = nil
       let unknown = StoreError.appsUnknown(error.kind, reason: error.description)
       whyUnknown = unknown
-      DaemonLog.write("\(unknown); if the installed insula can take over, 'insula restart' does")
+      DaemonLog.write("\(unknown)")
     }
     if let registry, !isReadOnly { try Self.recover(store, registry) }
     self.registry = Mutex(registry)
@@ -65,6 +65,12 @@ final class AppService: Sendable {
         "can't complete a change of an app that was interrupted: \(failure); "
           + "the next install, update or uninstall tries again")
     }
+  }
+
+  /// Why files are served without apps; nil where they are not.
+  var reasonForNoApps: String? {
+    guard case .appsUnknown(_, let reason)? = whyUnknown else { return nil }
+    return reason
   }
 
   /// Removes what an earlier daemon has left of that, while this one serves already.

@@ -120,6 +120,12 @@ package struct DaemonStatus: Codable, Equatable, Sendable {
     return Int32(exactly: number)
   }
 
+  /// Why files are served without apps; nil where they are not.
+  package var appsUnknown: String? {
+    guard case .string(let reason)? = counts["appsUnknown"] else { return nil }
+    return reason
+  }
+
   /// What the kernel has requested, by its names.
   package var requestsByKind: [String: Int64] {
     guard case .object(let kinds)? = counts["requestsByKind"] else { return [:] }

@@ -13,11 +13,17 @@ internal import Policy
 /// to its users.
 enum MountWatch {
   /// Calls `ended` when it is over; the thread lives until then.
-  static func start(_ device: DeviceNumber?, _ ended: @escaping @Sendable () -> Void) throws(Errno) {
+  ///
+  /// `end` can be read when the connection has ended by itself; what `ended` holds keeps it open.
+  static func start(
+    _ device: DeviceNumber?, until end: FD, _ ended: @escaping @Sendable () -> Void
+  ) throws(Errno) {
     guard let device else { return }
     let thread = try JoinableThread(name: "mounts") {
       waitUntilGone(device)
-      waitUntilUnused(device)
+      waitUntilUnused(
+        looking: { MountUsers.all(of: device) },
+        waitForEnd: { (try? end.waitUntilReadable(milliseconds: $0)) != false }, tell: tell)
       ended()
     }
     thread.detach()
@@ -33,28 +39,38 @@ enum MountWatch {
   }
 
   /// How long processes are waited for that do not let themselves be looked at.
-  private static let hiddenMilliseconds: UInt64 = 3000
+  private static let hiddenMilliseconds: Int32 = 3000
 
-  private static func waitUntilUnused(_ device: DeviceNumber) {
+  /// How long it is from one look to the next: each look is at all processes of the machine, and a mount that
+  /// was detached can be in use for days.
+  private static let firstPause: Int32 = 500
+  private static let maxPause: Int32 = 10_000
+
+  /// Looks, more and more rarely, until nobody here uses the mount any more, or its connection has ended:
+  /// `waitForEnd` waits so many milliseconds for that, and says whether it has.
+  static func waitUntilUnused(
+    looking look: () -> MountUsers, waitForEnd: (_ milliseconds: Int32) -> Bool,
+    tell: (_ what: String, [MountUser]) -> Void
+  ) {
     var isTold = false
-    let began = monotonicNanoseconds()
+    var (pause, waited) = (firstPause, Int32(0))
     while true {
-      let found = MountUsers.all(of: device)
+      let found = look()
       let here = found.users.filter(\.isInOurNamespace)
       // One of those may just wait for a disk; but any user can have one that hides for good.
-      let isHidden =
-        !found.hidden.isEmpty && monotonicNanoseconds() - began < Self.hiddenMilliseconds * 1_000_000
+      let isHidden = !found.hidden.isEmpty && waited < hiddenMilliseconds
       guard !here.isEmpty || isHidden else {
         // Theirs ends with it.
-        tell(
+        return tell(
           "the mount was removed; it ends for processes that have it in another mount namespace", found.users)
-        return
       }
       if !isTold, !here.isEmpty { tell("the mount was detached; it remains for processes that use it", here) }
       isTold = isTold || !here.isEmpty
       // Nothing tells that a file was closed or a directory left: the kernel has an event for the end of the
       // filesystem alone, which also those keep who are not asked about here.
-      usleep(500_000)
+      if waitForEnd(pause) { return }
+      waited = min(waited + pause, hiddenMilliseconds)
+      pause = min(2 * pause, maxPause)
     }
   }
 

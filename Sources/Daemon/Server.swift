@@ -247,7 +247,7 @@ package final class Server: Sendable {
       self?.users(of: volumes, besides: ProcessID.own) ?? volumes.map { _ in [] }
     }
     noteDevice()
-    try MountWatch.start(device.withLock { $0 }) { ended.wakeup.ring() }
+    try MountWatch.start(device.withLock { $0 }, until: ended.wakeup.fd) { ended.wakeup.ring() }
   }
 
   /// Serves on where another worker has died, with the views that can go on.

@@ -131,10 +131,12 @@ struct Services: Sendable {
   }
 
   private var status: DaemonStatus {
+    var report = server.report(version: settings.version)
+    report.appsUnknown = apps.reasonForNoApps
     var status = DaemonStatus(
       pid: ProcessID.own, store: store.path, uuid: store.description.uuid,
       mode: store.description.mode.rawValue, mountPoint: settings.mountPoint,
-      counts: JSONValue.fields(of: server.report(version: settings.version)))
+      counts: JSONValue.fields(of: report))
     status.identity = store.identity
     status.mountDevice = server.mountDevice
     return status

@@ -103,12 +103,8 @@ extension FD {
 /// top until it is empty, so there is no end to that alone if new directories, or names in the top, come as
 /// fast as they are removed.
 private struct TreeRemoval {
-  /// Far more than programs make that are about to end.
-  private static let tolerated = 1000
-
-  private let began = TreeRemoval.now
+  private var growth = TreeGrowth()
   private var isBegun = false
-  private var late = 0
   /// The number in the last name of our own in the top, and when the top was last listed.
   private var moved = 0
   private var listed = 0
@@ -123,16 +119,13 @@ private struct TreeRemoval {
     defer { (listed, known, taken, isBegun) = (moved, entries.count, 0, true) }
     guard isBegun else { return }
     let strangers = entries.count { !isOurs($0.name) }
-    try add(strangers)
+    try growth.add(strangers)
   }
 
   /// Counts a directory in which something is, if it was made since.
   mutating func count(_ directory: FD) throws(Errno) {
     // Where no time of birth is kept, it has not been moved yet.
-    let changed = try directory.status().st_ctim
-    let born = (try directory.creationTime() ?? changed).nanoseconds
-    // What is from the future was made by another clock, or before this one was set back.
-    if began < born, born <= Self.now { try add(1) }
+    try growth.count(directory)
   }
 
   /// Another name of our own in the top, which may be taken.
@@ -144,12 +137,7 @@ private struct TreeRemoval {
   /// One of those that were there when the top was last listed, or a new one.
   mutating func nameIsTaken() throws(Errno) {
     taken += 1
-    guard taken <= known else { return try add(1) }
-  }
-
-  private mutating func add(_ count: Int) throws(Errno) {
-    late += count
-    guard late <= Self.tolerated else { throw .ENOTEMPTY }
+    guard taken <= known else { return try growth.add(1) }
   }
 
   /// Whether it was moved there since the top was last listed.
@@ -158,11 +146,5 @@ private struct TreeRemoval {
       let number = Int(String(decoding: name.dropFirst(Self.prefix.count), as: UTF8.self))
     else { return false }
     return listed < number && number <= moved
-  }
-
-  private static var now: Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return time.nanoseconds
   }
 }

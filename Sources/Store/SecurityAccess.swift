@@ -120,17 +120,36 @@ package enum SecurityAccess: Sendable {
   }
 
   /// Takes ACLs and flags away from a whole tree.
+  ///
+  /// Throws ENOTEMPTY where somebody keeps making things in it. Each directory is entered once, so that
+  /// whoever moves directories about does not lead us in a circle.
   func clearTree(_ name: some NameText, in parent: FD) throws(Errno) {
+    try clearTree(name, in: parent) { clear($0) }
+  }
+
+  /// The same with another way to clear an object.
+  func clearTree(_ name: some NameText, in parent: FD, clearing clear: (FD) -> Void) throws(Errno) {
     let top = try parent.child(name)
+    let status = try top.fd.status()
     clear(top.fd)
+    guard status.isDirectory else { return }
+    var growth = TreeGrowth()
+    var entered: Set<UInt64> = [UInt64(status.st_ino)]
     let root = try parent.openDirectory(name)
-    var pending: [[[UInt8]]] = [[]]
-    while let path = pending.popLast() {
-      guard let directory = try? root.fd.openDirectory(at: path) else { continue }
-      for entry in (try? directory.fd.entries()) ?? [] {
-        if let child = try? directory.fd.child(entry.name) { clear(child.fd) }
-        if entry.type == UInt8(DT_DIR) { pending.append(path + [entry.name]) }
+    do throws(Errno) {
+      try DeepWalk.through(root.fd) { (entry) throws(Errno) in
+        guard let object = try? entry.directory.child(entry.name), let status = try? object.fd.status() else {
+          return false
+        }
+        // Before clearing changes it; a file with two names may have been cleared by the other one.
+        if status.isDirectory || status.st_nlink == 1 { try growth.count(object.fd) }
+        clear(object.fd)
+        return status.isDirectory && entered.insert(UInt64(status.st_ino)).inserted
       }
+    } catch .ENOTEMPTY {
+      throw .ENOTEMPTY
+    } catch {
+      // What can't be looked at stays as it is, and the removal says so.
     }
   }
 

@@ -41,8 +41,8 @@ package struct StoreCheck {
   /// The standard directories of homes, which were looked at with these.
   var homeDirectories: Set<[[UInt8]]> = []
   private let owners: StoreLayout.Ownership
-  /// How many objects have an ACL of the backing filesystem's own.
-  private var backingACLs = 0
+  /// How many objects of the place that is walked have an ACL of the backing filesystem's own.
+  var backingACLs = 0
   package private(set) var findings: [Finding] = []
 
   /// Repairing needs the store to itself: open it exclusively.
@@ -70,6 +70,7 @@ package struct StoreCheck {
     do throws(Errno) { try checkNodes() } catch {
       throw StoreError(error, doing: "walk through", path: store.path + "/tree")
     }
+    checkHomesElsewhere()
   }
 
   mutating func found(
@@ -218,89 +219,37 @@ package struct StoreCheck {
 
   /// Walks the whole tree for what insula never puts there.
   private mutating func checkNodes() throws(Errno) {
+    let tree = CheckedPlace(path: store.path + "/tree", treePath: [])
     var spellings = CheckedSpellings()
     try DeepWalk.through(store.tree) { (entry) throws(Errno) in
       if store.description.ignoresCase, let it = spellings.problem(of: entry.name, visit: entry.visit) {
-        found(.failure, text(entry.path), it.problem, it.advice)
+        found(.failure, tree.text(entry.path), it.problem, it.advice)
       }
       switch entry.type {
       case UInt8(DT_BLK) where !mayHoldDevices(entry.first), UInt8(DT_CHR) where !mayHoldDevices(entry.first):
         found(
-          .failure, text(entry.path), "is a device node, which insula never creates there",
+          .failure, tree.text(entry.path), "is a device node, which insula never creates there",
           "remove it with 'rm' in the store")
       default: break
       }
-      checkSecurity(of: entry)
-      if entry.depth == 1, entry.first.elementsEqual("Users".utf8) { checkLeftover(entry) }
+      checkSecurity(of: entry, in: tree)
+      if entry.depth == 1, entry.first.elementsEqual("Users".utf8) { checkLeftover(entry, in: tree) }
       return entry.type == UInt8(DT_DIR)
     }
-    countBackingACLs()
+    countBackingACLs(in: tree)
   }
 
-  /// ACLs and flags that can't be understood count as the strictest; what they once said nobody can tell.
-  private mutating func checkSecurity(of entry: DeepWalk.Entry) {
-    let metadata = Metadata(isSystem: store.description.mode == .system)
-    guard let object = try? entry.directory.child(entry.name),
-      let damage = try? metadata.damage(of: object.fd), damage.acl || damage.flags || damage.hasBackingACL
-    else { return }
-    // A deep tree has long paths: only what is found needs its own.
-    let path = entry.path
-    if damage.hasBackingACL { foundBackingACL(text(path)) }
-    guard damage.acl || damage.flags else { return }
-    // What a new home has in that place is known, and was looked at with the home.
-    if homeDirectories.contains(path) { return }
-    let mounted = (["MOUNT"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
-    if damage.acl {
-      found(
-        .failure, text(path), "has an ACL that can't be read, so only root may use it",
-        "on the mount, as root or its owner, run "
-          + "'insula acl -N \(mounted)' to remove it or 'insula acl -E' to replace it"
-      )
-    }
-    if damage.flags {
-      found(
-        .failure, text(path), "has flags that can't be read, so it can't be changed",
-        "on the mount, as root, run 'insula flags \(mounted) noschg' to clear them")
-    }
-  }
-
-  /// A home that was there before, or what root has put into the store, can have thousands of them.
-  private mutating func foundBackingACL(_ path: String) {
-    backingACLs += 1
-    guard backingACLs <= Self.mostBackingACLs else { return }
-    found(
-      .warning, path,
-      "has a POSIX ACL, which is not evaluated, so in the tree only its owner and root may use it",
-      "'setfacl -b \(path)' removes it; look at the mode that remains, and give rights to others with "
-        + "'insula acl' on the mount")
-  }
-
-  private mutating func countBackingACLs() {
-    guard backingACLs > Self.mostBackingACLs else { return }
-    found(
-      .warning, store.path + "/tree",
-      "has \(backingACLs - Self.mostBackingACLs) more objects with a POSIX ACL",
-      "'getfacl -R -s -p \(store.path)/tree' lists them")
-  }
-
-  /// So many of them are named.
-  private static let mostBackingACLs = 20
-
-  private mutating func checkLeftover(_ entry: DeepWalk.Entry) {
+  private mutating func checkLeftover(_ entry: DeepWalk.Entry, in tree: CheckedPlace) {
     guard let process = Homes.unfinished(entry.name) else { return }
     let access = SecurityAccess.store(Metadata(isSystem: store.description.mode == .system))
     let (name, directory) = (entry.name, entry.directory)
     found(
-      .warning, text(entry.path), "is a remainder of an 'insula user' command that was interrupted",
+      .warning, tree.text(entry.path), "is a remainder of an 'insula user' command that was interrupted",
       "'insula check --repair' removes it, as does the next 'insula user add' or 'insula user remove'"
     ) { () throws(Errno) in
       guard ProcessID.isGone(process) else { throw .EBUSY }
       try access.removeTree(name, in: directory)
     }
-  }
-
-  private func text(_ path: [[UInt8]]) -> String {
-    ([store.path, "tree"] + path.map { String(decoding: $0, as: UTF8.self) }).joined(separator: "/")
   }
 
   func octal(_ mode: UInt32) -> String { "0" + String(mode, radix: 8) }

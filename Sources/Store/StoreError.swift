@@ -184,8 +184,8 @@ extension StoreError: CustomStringConvertible {
       "the list of apps \(path) is of an earlier insula, which may use it now, so this command does not "
         + "change it; unmount the store and mount it again, which brings the list up to date"
     case .appsUnknown(_, let reason):
-      "the daemon serves this store without apps, volumes and homes on volumes: \(reason); then unmount the "
-        + "store and mount it again"
+      "the daemon serves this store without apps, volumes and homes on volumes: \(reason); once that is "
+        + "done, 'insula restart' brings them back, without unmounting the store"
     case .registryFailed(let doing, let path, let message):
       "can't \(doing) the list of apps \(path): \(message)"
     case .appExists(let identifier, let path):

@@ -146,21 +146,25 @@ internal import Testing
     let bundle = try CodeBundle(in: source, name: "Editor.app")
     let signer = bundle.verifySignature(try StoreTrust.read(fixture.store), at: fixture.now).signer
     let root = try #require(signer?.chain.last?.fingerprint)
+    let made = try fixture.registry.containers()
+    #expect(made.count == 3 && made.allSatisfy { $0.team == forged.signer })
     try fixture.registry.pin("TEAM1", to: root)
     #expect(try fixture.registry.apps() == [forged])
     let app = try fixture.install(for: fixture.everyones)
-    for name in [fixture.account.name, daemon.name] { _ = try containers.make(for: app, home: name) }
+    _ = try containers.make(for: app, home: daemon.name)
     for (kind, identifier) in [(ContainerKind.group, app.groups[0]), (.cloud, app.clouds[0])] {
-      let found = try fixture.store.wholeContainer(
-        kind, identifier, of: fixture.account.uid, home: fixture.account.name, for: forged, fixture.registry)
-      #expect(found == nil, "\(kind)")
-      for name in [fixture.account.name, daemon.name] {
+      // The first user's are the impostor's as before, and the second one's are the team's.
+      for (name, stranger) in [(fixture.account.name, app), (daemon.name, forged)] {
         #expect(throws: StoreError.self, "\(kind) of \(name)") {
-          try containers.make(kind, identifier, for: forged, home: name)
+          try containers.make(kind, identifier, for: stranger, home: name)
         }
       }
     }
-    #expect(try fixture.registry.containers().allSatisfy { $0.team == app.signer })
+    #expect(try fixture.registry.containers(user: fixture.account.uid) == made)
+    #expect(try fixture.registry.containers(user: daemon.uid).allSatisfy { $0.team == app.signer })
+    // With the impostor's app goes what it has left, and the team's is free to have its own.
+    try fixture.uninstall("org.example.forged", of: fixture.users, by: fixture.owner)
+    _ = try containers.make(.group, app.groups[0], for: app, home: fixture.account.name)
   }
 
   @Test(arguments: [false, true]) func administratorGivesATeamToAnotherRoot(isEveryones: Bool) throws {
@@ -172,7 +176,11 @@ internal import Testing
     }
     try expectForeign(appFailure { try fixture.update(for: own) }, "before")
     let root = try fixture.root(of: "rotated")
-    #expect(try fixture.registry.pin("TEAM1", to: root.fingerprint) == (isEveryones ? app.root : nil))
+    // A user's own app has assigned the team for its user alone, so the administrator names its root first.
+    if !isEveryones {
+      #expect(try fixture.registry.pin("TEAM1", to: #require(app.root)) == nil)
+    }
+    #expect(try fixture.registry.pin("TEAM1", to: root.fingerprint) == app.root)
     // Until there is an update, the data are not the app's any more.
     #expect(try fixture.registry.apps() == [app])
     func described() throws -> AppDescription {

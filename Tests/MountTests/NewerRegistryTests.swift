@@ -22,6 +22,16 @@ struct NewerRegistryTests {
     return try #require(Int(read.output.filter(\.isNumber)), "\(read)")
   }
 
+  /// Whether 'insula status' and 'insula doctor' say that there are no apps, and how they come back.
+  private func saysThatAppsAreUnknown(_ mounted: MountedStore) throws -> [Bool] {
+    let status = try mounted.run("status", mounted.store)
+    let doctor = try mounted.run("doctor", mounted.store)
+    try #require(status.status == 0, "\(status)")
+    return [status, doctor].map { said in
+      said.output.contains("served without apps") && said.output.contains("insula restart \(mounted.store)'")
+    }
+  }
+
   @Test(
     arguments: [(false, [], nil), (false, ["--case-insensitive"], "nopassthrough"), (true, [], nil)]
       as [(Bool, [String], String?)])
@@ -39,9 +49,13 @@ struct NewerRegistryTests {
     let made = try fixture.shell(
       "cd '\(home)' && echo before > Documents/file && echo loose > Applications/loose")
     try #require(made.status == 0, "\(made)")
+    // A program that uses the mount all the time.
+    let user = try Client(uid: fixture.user.uid, gid: fixture.user.gid)
+    try #require(try user.errno("chdir", home + "/Documents") == 0)
     try set(99, fixture)
     for round in 1...2 {
       try mounted.replaceWorker(byRestart: false)
+      #expect(try saysThatAppsAreUnknown(mounted) == [true, true])
       let files = try fixture.shell(
         """
         cd '\(home)'; cat Documents/file Applications/loose
@@ -63,6 +77,7 @@ struct NewerRegistryTests {
         let app = verb == "apps" ? [] : [RunFixture.identifier]
         let refused = try mounted.run([verb, "--store", mounted.store] + app)
         #expect(refused.status == 5 && refused.errors.contains("has version 99"), "\(verb): \(refused)")
+        #expect(refused.errors.contains("'insula restart' brings them back"), "\(refused)")
       }
       // Nor does the same program take over once more, which would not know it either.
       let restart = try mounted.run("restart", mounted.store)
@@ -70,7 +85,11 @@ struct NewerRegistryTests {
     }
     #expect(try version(fixture) == 99)
     try set(known, fixture)
-    try mounted.replaceWorker(byRestart: false)
+    // Whose list is in order again: that alone changes nothing, and a restart does.
+    #expect(try saysThatAppsAreUnknown(mounted) == [true, true])
+    try mounted.replaceWorker(byRestart: true)
+    #expect(try saysThatAppsAreUnknown(mounted) == [false, false])
+    #expect(try user.errno("mkdir", "made", "448") == 0)
     let again = try fixture.shell(
       """
       run cat '\(home)/Applications/Notes.app/Contents/Info.plist' | grep -c '>\(RunFixture.identifier)<'
@@ -99,8 +118,13 @@ struct NewerRegistryTests {
       let refused = try mounted.run("apps", "--store", mounted.store)
       #expect(refused.status == 4 && refused.errors.contains("is damaged"), "\(refused)")
     }
+    #expect(try saysThatAppsAreUnknown(mounted) == [true, true])
+    // While it is damaged, a restart changes nothing either.
+    try mounted.replaceWorker(byRestart: true)
+    #expect(try saysThatAppsAreUnknown(mounted) == [true, true])
     try #require(try Program.run(["sh", "-c", "cat '\(backup)' > '\(file)'"]).status == 0)
-    try mounted.replaceWorker(byRestart: false)
+    try mounted.replaceWorker(byRestart: true)
+    #expect(try saysThatAppsAreUnknown(mounted) == [false, false])
     #expect(try fixture.shell("run true").status == 0)
     // One who mounts it is told at once.
     #expect(try mounted.unmount().status == 0)

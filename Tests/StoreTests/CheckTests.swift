@@ -204,17 +204,9 @@ internal import Testing
 
   /// What stands in the list counts for nothing in the tree, and nobody but its owner knows.
   @Test func posixACLsAreNamed() throws {
-    // For the owner, user 1, the owning group, the mask and all others.
-    let entries: [(UInt16, UInt16, UInt32)] = [
-      (1, 6, .max), (2, 0, 1), (4, 4, .max), (16, 4, .max), (32, 4, .max),
-    ]
-    var list: [UInt8] = [2, 0, 0, 0]
-    for (tag, rights, id) in entries {
-      for part in [[tag, rights].flatMap(Self.bytes), Self.bytes(id)] { list += part }
-    }
     func make(_ name: String) throws -> String {
       let file = try store.temporary.write("x", to: "store/tree/Users/Shared/\(name)")
-      try #require(setxattr(file, "system.posix_acl_access", list, list.count, 0) == 0)
+      try Self.givePosixACL(to: file)
       return file
     }
     let paths = [try make("a"), try make("b")]
@@ -228,6 +220,65 @@ internal import Testing
     for number in 0..<30 { _ = try make("c\(number)") }
     let found = try findings()
     #expect(found.count == 21 && found.last?.problem == "has 12 more objects with a POSIX ACL")
+  }
+
+  /// Also in homes that lie elsewhere, as far as they can be reached: two in a directory of the machine, and
+  /// one on a disk.
+  @Test func posixACLsInHomesElsewhereAreNamed() throws {
+    let source = try store.temporary.makeDirectory("homes", mode: 0o700)
+    let registry = try Registry(of: try store.open())
+    func add(_ name: String, _ kind: VolumeRecord.Kind, _ path: String) throws {
+      let directory = try TemporaryDirectory.open(source)
+      _ = try registry.add(
+        VolumeRecord(
+          in: .users, name: Array(name.utf8), kind: kind, path: Array(path.utf8),
+          identity: ObjectIdentity(directory.fd.status(), of: directory.fd), owner: nil, isReadOnly: false,
+          added: 1))
+      try store.open().link(name, to: path)
+    }
+    var paths: [String] = []
+    for name in ["anna", "ben"] {
+      try add(name, .directory, source)
+      try store.temporary.makeDirectory("homes/\(name)")
+      try store.temporary.makeDirectory("homes/\(name)/deep")
+      paths += [
+        name == "ben" ? "\(source)/ben" : try store.temporary.write("x", to: "homes/anna/f"),
+        try store.temporary.write("x", to: "homes/\(name)/deep/g"),
+      ]
+      _ = try store.temporary.write("x", to: "homes/\(name)/without")
+    }
+    for path in paths { try Self.givePosixACL(to: path) }
+    let found = try findings()
+    #expect(found.map(\.path).sorted() == paths.sorted())
+    #expect(found.allSatisfy { $0.severity == .warning && $0.problem.contains("POSIX ACL") })
+    // Each home has its own count of those that are too many to be named.
+    for number in 0..<30 {
+      try Self.givePosixACL(to: try store.temporary.write("x", to: "homes/anna/c\(number)"))
+    }
+    let many = try findings()
+    #expect(many.count == 2 + 21)
+    #expect(
+      many.filter { $0.problem == "has 12 more objects with a POSIX ACL" }.map(\.path) == ["\(source)/anna"])
+    // What can't be reached is named.
+    try add("cleo", .disk, "UUID=1234")
+    let disk = try #require(try findings().first { $0.path.hasSuffix("/tree/Users") })
+    #expect(disk.severity == .warning && disk.problem.hasSuffix("was checked: cleo (UUID=1234)"), "\(disk)")
+    try #require(rename(source, source + ".away") == 0)
+    try store.temporary.makeDirectory("homes", mode: 0o700)
+    let away = try findings()
+    #expect(away.count == 1 && away[0].problem.contains("anna (\(source)), ben (\(source)), cleo"), "\(away)")
+  }
+
+  private static func givePosixACL(to path: String) throws {
+    // For the owner, user 1, the owning group, the mask and all others.
+    let entries: [(UInt16, UInt16, UInt32)] = [
+      (1, 6, .max), (2, 0, 1), (4, 4, .max), (16, 4, .max), (32, 4, .max),
+    ]
+    var list: [UInt8] = [2, 0, 0, 0]
+    for (tag, rights, id) in entries {
+      for part in [[tag, rights].flatMap(Self.bytes), Self.bytes(id)] { list += part }
+    }
+    try #require(setxattr(path, "system.posix_acl_access", list, list.count, 0) == 0)
   }
 
   /// The least significant byte first.

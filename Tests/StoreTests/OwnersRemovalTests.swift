@@ -54,6 +54,17 @@ internal import Testing
     ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
   }
 
+  /// What others have in a removed container gets a place beside the container's, unless the home is gone.
+  @Test(arguments: [false, true]) func whatOthersHaveGoesWhereTheHomeIsGone(isThere: Bool) throws {
+    try shell("as_owner sh -c 'echo x >own'; echo x >roots")
+    #expect(try remove().left.isEmpty)
+    if !isThere { try FileManager.default.removeItem(atPath: fixture.home) }
+    let left = try fixture.deleteRemoved()
+    #expect(left.map(\.reason) == (isThere ? ["belongs to root"] : []).map { "it \($0)" }, "\(left)")
+    #expect(names(fixture.path + "/state/removed") == [])
+    #expect(try fixture.registry.removedContainers().isEmpty)
+  }
+
   /// Each row makes something in Documents; `stays` is what of it is there afterwards, with the reason.
   @Test(arguments: [
     ("echo x >roots", "roots", "belongs to root"),

@@ -25,6 +25,7 @@ internal import Testing
     registry = try Registry(of: store)
     app = try Self.app(Self.former)
     try registry.add(app)
+    try registry.pin("TEAM", to: [1])
     try registry.pin("TEAM", to: [9])
     try registry.add(try Self.app(Self.impostor, user: 503))
     for user: UInt32 in [501, 502, 503] {
@@ -103,5 +104,92 @@ internal import Testing
     #expect(try !registry.areOneTeam(Self.impostor, Self.former))
     #expect(try !registry.areOneTeam(Team("OTHER", root: [1]), Team("OTHER", root: [9])))
     #expect(try registry.areOneTeam(Self.impostor, Self.impostor))
+  }
+
+  // MARK: Somebody else's rows
+
+  /// The root of each user's rows, as far as a table has some.
+  private func roots(_ table: TeamTable) throws -> String {
+    let query = "SELECT DISTINCT user, hex(root) FROM \(table.name) WHERE team = 'TEAM' ORDER BY user"
+    let rows = try Program.run(["sqlite3", made.path + "/state/insula.db", query])
+    try #require(rows.status == 0, "\(rows)")
+    return rows.output
+  }
+
+  /// Chooses everyone's app for a type, and notes a container as removed, for each user.
+  private func fillAllTables() throws {
+    for user: UInt32 in [501, 502, 503] {
+      let chosen = user == 503 ? try Self.app(Self.impostor, user: 503) : app
+      try registry.choose(chosen, for: "public.text", of: user)
+      let container = try #require(try registry.containers(user: user).first { $0.kind == .cloud })
+      try registry.noteRemoval(of: container, at: 7)
+    }
+  }
+
+  /// The attack: a user has allowed much to an impostor's app, and an administrator assigns the team anew.
+  ///
+  /// Nothing of the impostor's is the team's then, and nothing of it is lost.
+  @Test func impostorsRowsStayTheirs() throws {
+    try fillAllTables()
+    #expect(try registry.pin("TEAM", to: [8]) == [9])
+    for table in TeamTable.allCases {
+      #expect(try roots(table) == "501|08\n502|08\n503|03\n", "\(table)")
+    }
+    let now = Team("TEAM", root: [8])
+    #expect(try registry.isSuccessor(now, of: Self.former) && registry.isSuccessor(now, of: Self.current))
+    #expect(try !registry.isSuccessor(now, of: Self.impostor))
+    #expect(try registry.formerRoots() == [now: [[1], [9]]])
+    // Also when the impostor's user gets the team's own app.
+    _ = try registry.remove(app.identifier, of: 503, keepingData: true)
+    try registry.add(Self.app(now, user: 503))
+    #expect(try registry.consents(of: 503).isEmpty)
+    #expect(try registry.containers(user: 503).allSatisfy { $0.team == Self.impostor })
+  }
+
+  /// Of a team that is assigned to no root nothing moves, as long as nobody says which root was the team's.
+  @Test func teamWithoutARootHasNothingToMove() throws {
+    try fillAllTables()
+    let made = try Program.run(
+      [
+        "sqlite3", self.made.path + "/state/insula.db", "DELETE FROM teams; DELETE FROM former_roots",
+      ])
+    try #require(made.status == 0, "\(made)")
+    #expect(try registry.pin("TEAM", to: [8]) == nil)
+    for table in TeamTable.allCases {
+      #expect(try roots(table) == "501|01\n502|01\n503|03\n", "\(table)")
+    }
+    #expect(try registry.formerRoots() == [:])
+    // This is how one says so.
+    try registry.pin("TEAM", to: [1])
+    try registry.pin("TEAM", to: [8])
+    for table in TeamTable.allCases {
+      #expect(try roots(table) == "501|08\n502|08\n503|03\n", "\(table)")
+    }
+  }
+
+  /// Versions that did not know roots have left rows without one, which an administrator's word is about.
+  @Test func rowsWithoutARootMove() throws {
+    try fillAllTables()
+    for table in TeamTable.allCases {
+      let query = "UPDATE \(table.name) SET root = NULL WHERE user = 502"
+      try #require(try Program.run(["sqlite3", made.path + "/state/insula.db", query]).status == 0)
+    }
+    try registry.pin("TEAM", to: [8])
+    for table in TeamTable.allCases {
+      #expect(try roots(table) == "501|08\n502|08\n503|03\n", "\(table)")
+    }
+  }
+
+  /// Each table whose rows are somebody's of a team is one that follows when the team's root is replaced.
+  @Test func noTableIsLeftOut() throws {
+    let query = """
+      SELECT m.name FROM sqlite_schema AS m
+      WHERE m.type = 'table' AND 3 = (
+        SELECT count(*) FROM pragma_table_info(m.name) WHERE name IN ('team', 'root', 'user'))
+      ORDER BY m.name
+      """
+    let tables = try Program.run(["sqlite3", made.path + "/state/insula.db", query])
+    let known = TeamTable.allCases.map { "\($0.name)" } + ["apps"]
+    #expect(tables.output.split(separator: "\n").map(String.init) == known.sorted(), "\(tables)")
   }
 }

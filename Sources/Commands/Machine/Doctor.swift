@@ -29,6 +29,7 @@ struct DoctorCommand: Command {
     let diagnoses =
       MachineDiagnosis(context).all + BackingDiagnosis(path, context).all
       + RestrictionDiagnosis(path, context).all
+      + AppsDiagnosis(store == nil ? [path, context.machineStore] : [path], context).all
       + EncryptionDiagnosis(store == nil ? [path, context.machineStore] : [path], context).all
     if json {
       context.console.print(json: diagnoses)

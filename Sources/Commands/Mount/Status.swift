@@ -4,6 +4,7 @@
 internal import Daemon
 internal import JSON
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 /// `insula status`.
@@ -83,8 +84,14 @@ struct StatusCommand: Command {
     }
     console.print(
       "\(status.store) is mounted at \(status.mountPoint) (\(status.mode) mode, pid \(status.pid))")
+    if let reason = status.appsUnknown {
+      console.report(
+        "warning:", .yellow,
+        " it is served without apps, volumes and homes on volumes: \(reason.sanitized); once that is done, "
+          + "'insula restart \(status.store)' brings them back")
+    }
     if requests { return show(requests: status.requestsByKind, console) }
-    let shown: Set = ["store", "mountPoint", "mode", "pid", "requestsByKind"]
+    let shown: Set = ["store", "mountPoint", "mode", "pid", "requestsByKind", "appsUnknown"]
     let rows = fields.filter { !shown.contains($0.key) }.inOrder { $0.key < $1.key }
     console.print(table: rows.map { ["  " + Self.words($0.key), $0.value.description] })
   }

@@ -30,8 +30,13 @@ struct TrustAddCommand: Command {
       """
       In a store, each team is assigned to one root: the one under which the team's first app for everyone was
       signed, or the one given with '--team'. The apps of a joined network assign nothing. '--team' also moves
-      the team's data to the new root, and ends the team's running apps that were signed under another root.
-      They don't run with that data any more; an update signed under the new root brings them along.
+      the data of the team's former root to the new one, and ends the team's running apps that were signed
+      under another root. They don't run with that data any more; an update signed under the new root brings
+      them along.
+      """,
+      """
+      If the team was assigned to no root, its data does not move: any root that the store trusts may have
+      signed apps in the team's name. Assign the team to its former root first, and then to the new one.
       """,
     ],
     examples: [

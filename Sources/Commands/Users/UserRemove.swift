@@ -45,7 +45,7 @@ struct UserRemoveCommand: Command {
     }
     try refuseUse(of: home, at: path, context)
     if try isElsewhere(context) {
-      if let home { try deleteRemoved(of: home.uid, context) }
+      // What was removed in it goes with it; the daemon may refuse that.
       try removeElsewhere(context)
     } else {
       try remove(home, at: path, context)

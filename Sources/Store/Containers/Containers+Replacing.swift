@@ -21,7 +21,7 @@ extension Containers {
     _ record: ContainerRecord, by copy: String, _ identity: ObjectIdentity, in parent: FD,
     checking check: @escaping () throws(Errno) -> Void,
     visibly: (_ change: () throws(Errno) -> Void) throws(Errno) -> Void
-  ) throws(StoreError) -> RemovedContainer? {
+  ) throws(StoreError) -> RemovedContainer {
     let own = try forHomeThatIsThere(record.path)
     let place = "\(path)/\(record.path)"
     let held = try explaining("replace", place) { () throws(Errno) in try own.openRemoved() }
@@ -33,12 +33,12 @@ extension Containers {
       path: record.path, identity: present, team: record.team)
     Self.replacing.withLock { _ = $0.insert(old.uuid) }
     defer { Self.replacing.withLock { _ = $0.remove(old.uuid) } }
-    try registry.noteRemoval(of: old, at: Int64(time(nil)))
+    let removed = try registry.noteRemoval(of: old, at: Int64(time(nil)))
     do throws(Errno) {
       try visibly { () throws(Errno) in try own.exchange(old, copy, identity, held.fd, parent, check) }
     } catch {
       // If the copy could not be given back, the row says that it is there.
-      if !held.fd.has(old.uuid), let removed = try? removedContainer(old) { try? registry.forget(removed) }
+      if !held.fd.has(old.uuid) { try? registry.forget(removed) }
       throw StoreError(error, doing: "replace", path: place)
     }
     try explaining("write to disk", place) { () throws(Errno) in
@@ -47,11 +47,7 @@ extension Containers {
       try held.fd.synchronize(dataOnly: false)
       try parent.synchronize(dataOnly: false)
     }
-    return try removedContainer(old)
-  }
-
-  private func removedContainer(_ container: ContainerRecord) throws(StoreError) -> RemovedContainer? {
-    try registry.removedContainers(of: container.user).first { $0.container.uuid == container.uuid }
+    return removed
   }
 
   private func exchange(

@@ -170,7 +170,12 @@ extension Containers {
       let isGone = try removal.remove(name, in: held)
       deletion.freed = removal.freed
       if isGone { return deletion }
-      let place = try putBeside(name, record, from: held)
+      let place: String
+      do throws(Errno) { place = try putBeside(name, record, from: held) } catch .ENOENT {
+        // Its home is gone, and with that all that others had in it.
+        try access.removeTree(name, in: held)
+        return deletion
+      }
       deletion.left = removal.kept.map { kept in
         let path = kept.path.map { String(decoding: $0, as: UTF8.self) }
         return LeftBehind(path: ([place] + path).joined(separator: "/"), reason: kept.reason.words)

@@ -196,7 +196,13 @@ struct Database: ~Copyable {
 
   /// Runs a statement; what it gives is not looked at.
   func run(_ statement: StaticString, _ values: Value...) throws(StoreError) {
-    let prepared = try self.prepared(statement, values)
+    let prepared = try self.prepared([statement], values)
+    while try step(prepared) {}
+  }
+
+  /// The same with a text of several constants, such as the name of a table.
+  func run(_ parts: [StaticString], _ values: Value...) throws(StoreError) {
+    let prepared = try self.prepared(parts, values)
     while try step(prepared) {}
   }
 
@@ -204,7 +210,7 @@ struct Database: ~Copyable {
   func rows<Row>(
     _ query: StaticString, _ values: Value..., read: (Columns) throws(StoreError) -> Row
   ) throws(StoreError) -> [Row] {
-    let prepared = try self.prepared(query, values)
+    let prepared = try self.prepared([query], values)
     var rows: [Row] = []
     try each(prepared) { (columns) throws(StoreError) in
       guard steps == nil || rows.count < Self.strangeRowLimit else {
@@ -217,7 +223,7 @@ struct Database: ~Copyable {
 
   /// What a query counts.
   func count(_ query: StaticString, _ values: Value...) throws(StoreError) -> Int64 {
-    let prepared = try self.prepared(query, values)
+    let prepared = try self.prepared([query], values)
     var count: Int64 = 0
     try each(prepared) { (columns) throws(StoreError) in count = try columns.integer(0) }
     return count
@@ -227,7 +233,7 @@ struct Database: ~Copyable {
   func each(
     _ query: StaticString, _ values: [Value] = [], look: (Columns) throws(StoreError) -> Void
   ) throws(StoreError) {
-    try each(try prepared(query, values), look)
+    try each(try prepared([query], values), look)
   }
 
   private func each(
@@ -306,11 +312,11 @@ struct Database: ~Copyable {
   /// The number of the row that was inserted last.
   var lastRow: Int64 { sqlite3_last_insert_rowid(handle) }
 
-  private func prepared(_ text: StaticString, _ values: [Value]) throws(StoreError) -> Statement {
+  private func prepared(_ parts: [StaticString], _ values: [Value]) throws(StoreError) -> Statement {
     steps?.pointee = Self.mostStepsOfSchema
     var prepared: OpaquePointer?
-    let start = UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
-    let code = sqlite3_prepare_v3(handle, start, Int32(clamping: text.utf8CodeUnitCount), 0, &prepared, nil)
+    let text = parts.map { "\($0)" }.joined()
+    let code = sqlite3_prepare_v3(handle, text, Int32(clamping: text.utf8.count), 0, &prepared, nil)
     guard code == SQLITE_OK, let prepared else { throw Self.failure(code, "use", of: handle, path) }
     steps?.pointee = Self.mostSteps
     let statement = Statement(handle: prepared)

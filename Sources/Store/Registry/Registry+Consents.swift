@@ -127,27 +127,34 @@ extension Registry {
     onlyOf app: InstalledApp, in database: borrowing Database
   ) throws(StoreError) {
     try database.run(
-      """
-      DELETE FROM consents WHERE identifier = ?1 AND NOT (team = ?2 AND root IS ?4)
-        AND (user = ?3 OR ?3 IS NULL AND NOT EXISTS (
-          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
-        AND NOT (?3 IS NOT NULL AND allowed = 0 AND EXISTS (
-          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user IS NULL
-            AND apps.team = consents.team AND apps.root IS consents.root))
-      """, .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
+      [
+        """
+        DELETE FROM consents WHERE identifier = ?1 AND NOT (team = ?2 AND root IS ?4)
+          AND (user = ?3 OR ?3 IS NULL AND NOT EXISTS (
+            SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
+          AND NOT (?3 IS NOT NULL AND
+        """
+      ] + isRefusalOfEveryones + [")"],
+      .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
   }
 
   /// An app is gone, and what was decided about it.
   static func dropConsents(of app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     try database.run(
-      """
-      DELETE FROM consents WHERE identifier = ?1
-        AND (user = ?2 OR ?2 IS NULL AND NOT EXISTS (
-          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
-        AND NOT (?2 IS NOT NULL AND allowed = 0 AND EXISTS (
-          SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user IS NULL
-            AND apps.team = consents.team AND apps.root IS consents.root))
-      """, .text(app.identifier.text), .optional(app.user))
+      [
+        """
+        DELETE FROM consents WHERE identifier = ?1
+          AND (user = ?2 OR ?2 IS NULL AND NOT EXISTS (
+            SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
+          AND NOT (?2 IS NOT NULL AND
+        """
+      ] + isRefusalOfEveryones + [")"],
+      .text(app.identifier.text), .optional(app.user))
+  }
+
+  private static var isRefusalOfEveryones: [StaticString] {
+    [" allowed = 0 AND EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user IS NULL AND "]
+      + TeamTable.consents.isOfTeam("apps.team", under: "apps.root") + [")"]
   }
 }
 

@@ -6,8 +6,9 @@ package import Policy
 // Which containers go when an app goes. The rule, which every statement here states in full:
 //
 // - of those people only who lose the app: of its user, or of all users if it was the machine's;
-// - only those of the app's team, under the same root;
-// - only those that no other app of that team uses for the same user;
+// - only those of the app's team, under whichever of the roots that it has or had;
+// - only those that no other app of that team uses for the same user. An app whose root is not known yet
+//   counts as one of the team's, so that nothing is taken from it;
 // - never one that somebody has kept: only its user removes that or, if it was kept for the machine, an
 //   administrator, by an uninstall of an identifier of which they have no app any more.
 //
@@ -31,21 +32,42 @@ extension Registry {
     }
   }
 
-  static let releaseStatement: StaticString = """
-    UPDATE containers SET doomed = ?1, kept = ?2
-    WHERE kind = ?3 AND identifier = ?4 COLLATE NOCASE AND doomed = 0 AND kept = 0
-      AND (?5 IS NULL OR user = ?5) AND (team IS NULL OR team = ?6 AND root IS ?7)
-      AND NOT EXISTS (
+  static var releaseStatement: [StaticString] {
+    [
+      """
+      UPDATE containers SET doomed = ?1, kept = ?2
+      WHERE kind = ?3 AND identifier = ?4 COLLATE NOCASE AND doomed = 0 AND kept = 0
+        AND (?5 IS NULL OR user = ?5) AND (team IS NULL OR
+      """, " ",
+    ] + TeamTable.containers.isOfTeam("?6", under: "?7") + [")"] + isUnused
+  }
+
+  /// Whether no app of its team uses a container for the same user.
+  private static var isUnused: [StaticString] {
+    [
+      """
+       AND NOT EXISTS (
         SELECT 1 FROM apps
-        WHERE containers.kind = 'data' AND apps.identifier = containers.identifier
-          AND (apps.user IS NULL OR apps.user = containers.user)
-          AND (containers.team IS NULL OR apps.team = containers.team AND apps.root IS containers.root))
-      AND NOT EXISTS (
+        WHERE containers.kind = 'data' AND apps.identifier = containers.identifier AND
+      """, " ",
+    ] + isForItsUser + [
+      """
+      ) AND NOT EXISTS (
         SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
-        WHERE containers.kind = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE
-          AND (apps.user IS NULL OR apps.user = containers.user)
-          AND (containers.team IS NULL OR apps.team = containers.team AND apps.root IS containers.root))
-    """
+        WHERE containers.kind = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE AND
+      """, " ",
+    ] + isForItsUser + [")"]
+  }
+
+  /// Whether an app is there for the user of a container, and is of its team.
+  private static var isForItsUser: [StaticString] {
+    [
+      """
+      (apps.user IS NULL OR apps.user = containers.user)
+      AND (containers.team IS NULL OR apps.root IS NULL AND apps.team = containers.team OR
+      """, " ",
+    ] + TeamTable.containers.isOfTeam("apps.team", under: "apps.root") + [")"]
+  }
 
   /// Marks for removal what the apps of a team have left that are not installed any more, or a group without
   /// members, although another team's app may have the same name: for a user all of it; with no user, what
@@ -68,40 +90,27 @@ extension Registry {
     }
   }
 
-  // An app of the team's uses a container also under a root that an administrator has replaced: it gets the
-  // team's data by its next update.
+  static var leftStatement: [StaticString] {
+    [
+      """
+      UPDATE containers SET doomed = 1, kept = 0
+      WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1 COLLATE NOCASE
+        AND (user = ?2 OR ?2 IS NULL AND (kept <> 1 OR user = ?3))
+      """
+    ] + isUnused
+  }
 
-  static let leftStatement: StaticString = """
-    UPDATE containers SET doomed = 1, kept = 0
-    WHERE doomed = 0 AND kind IN ('data', 'group') AND identifier = ?1 COLLATE NOCASE
-      AND (user = ?2 OR ?2 IS NULL AND (kept <> 1 OR user = ?3))
-      AND NOT EXISTS (
-        SELECT 1 FROM apps
-        WHERE containers.kind = 'data' AND apps.identifier = containers.identifier
-          AND (apps.user IS NULL OR apps.user = containers.user)
-          AND (containers.team IS NULL OR apps.team = containers.team
-            AND (apps.root IS containers.root OR apps.root IS NULL
-              OR EXISTS (SELECT 1 FROM former_roots AS f WHERE f.team = apps.team AND f.root = apps.root))))
-      AND NOT EXISTS (
-        SELECT 1 FROM app_groups JOIN apps ON apps.id = app_groups.app
-        WHERE containers.kind = 'group' AND app_groups.identifier = containers.identifier COLLATE NOCASE
-          AND (apps.user IS NULL OR apps.user = containers.user)
-          AND (containers.team IS NULL OR apps.team = containers.team
-            AND (apps.root IS containers.root OR apps.root IS NULL
-              OR EXISTS (SELECT 1 FROM former_roots AS f WHERE f.team = apps.team AND f.root = apps.root))))
-    """
-
-  static let leftInCloudStatement: StaticString = """
-    UPDATE containers SET doomed = 1, kept = 0
-    WHERE doomed = 0 AND kind = 'cloud' AND identifier = ?1 COLLATE NOCASE AND user = ?2
-      AND NOT EXISTS (
-        SELECT 1 FROM app_clouds JOIN apps ON apps.id = app_clouds.app
-        WHERE app_clouds.identifier = containers.identifier COLLATE NOCASE
-          AND (apps.user IS NULL OR apps.user = containers.user)
-          AND (containers.team IS NULL OR apps.team = containers.team
-            AND (apps.root IS containers.root OR apps.root IS NULL
-              OR EXISTS (SELECT 1 FROM former_roots AS f WHERE f.team = apps.team AND f.root = apps.root))))
-    """
+  static var leftInCloudStatement: [StaticString] {
+    [
+      """
+      UPDATE containers SET doomed = 1, kept = 0
+      WHERE doomed = 0 AND kind = 'cloud' AND identifier = ?1 COLLATE NOCASE AND user = ?2
+        AND NOT EXISTS (
+          SELECT 1 FROM app_clouds JOIN apps ON apps.id = app_clouds.app
+          WHERE app_clouds.identifier = containers.identifier COLLATE NOCASE AND
+      """, " ",
+    ] + isForItsUser + [")"]
+  }
 
   /// Notes that an app uses a container again: nobody keeps it any more.
   func noteUse(of container: ContainerRecord) throws(StoreError) {

@@ -73,35 +73,26 @@ extension Registry {
     from former: [UInt8], to root: [UInt8], of app: InstalledApp, _ groups: [AppIdentifier],
     in database: borrowing Database
   ) throws(StoreError) {
-    let (team, identifier) = (Database.Value.text(app.team), Database.Value.text(app.identifier.text))
-    let (before, now) = (Database.Value.bytes(former), Database.Value.bytes(root))
-    let user = Database.Value.optional(app.user)
-    try database.run(
-      """
-      UPDATE grants SET root = ?1 WHERE team = ?2 AND root = ?3 AND identifier = ?4 COLLATE NOCASE
-        AND (user = ?5 OR ?5 IS NULL
-          AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = grants.user))
-      """, now, team, before, identifier, user)
-    try database.run(
-      """
-      UPDATE consents SET root = ?1 WHERE team = ?2 AND root = ?3 AND identifier = ?4
-        AND (user = ?5 OR ?5 IS NULL
-          AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = consents.user))
-      """, now, team, before, identifier, user)
-    try database.run(
-      """
-      UPDATE openers SET root = ?1 WHERE team = ?2 AND root = ?3 AND identifier = ?4
-        AND (user = ?5 OR ?5 IS NULL
-          AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = openers.user))
-      """, now, team, before, identifier, user)
-    for (kind, container) in ContainerKind.named(by: app.identifier, groups: groups, clouds: app.clouds) {
-      try database.run(
-        """
-        UPDATE containers SET root = ?1
-        WHERE team = ?2 AND root = ?3 AND kind = ?6 AND identifier = ?7 COLLATE NOCASE
-          AND (user = ?5 OR ?5 IS NULL
-            AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = containers.user))
-        """, now, team, before, identifier, user, .text(kind.rawValue), .text(container.text))
+    let values: [Database.Value] = [
+      .bytes(root), .text(app.team), .bytes(former), .text(app.identifier.text), .optional(app.user),
+    ]
+    for table in TeamTable.allCases {
+      let start: [StaticString] = [
+        "UPDATE ", table.name, " SET root = ?1 WHERE team = ?2 AND root = ?3",
+        " AND (user = ?5 OR ?5 IS NULL AND NOT EXISTS (",
+        "SELECT 1 FROM apps WHERE apps.identifier = ?4 AND apps.user = ", table.name, ".user))",
+      ]
+      guard table.isOfContainers else {
+        try database.run(
+          start + [" AND identifier = ?4 COLLATE NOCASE"], values[0], values[1], values[2], values[3],
+          values[4])
+        continue
+      }
+      for (kind, container) in ContainerKind.named(by: app.identifier, groups: groups, clouds: app.clouds) {
+        try database.run(
+          start + [" AND kind = ?6 AND identifier = ?7 COLLATE NOCASE"], values[0], values[1], values[2],
+          values[3], values[4], .text(kind.rawValue), .text(container.text))
+      }
     }
   }
 }

@@ -98,13 +98,19 @@ extension Registry {
     ) { (row) throws(StoreError) in try row.bytes(0) }.first
   }
 
-  /// Says which root speaks for a team from now on; the data that the team has here are under that root then,
-  /// and what its apps were allowed.
+  /// Assigns a team to a root.
   ///
-  /// Apps stay under the root that has signed them: one that somebody else has signed in the team's name gets
-  /// nothing of what is the team's, and the team's own come under the new root by an update.
+  /// What is noted for the team under its former roots is under this one then: its data, and what its apps
+  /// were allowed.
   ///
-  /// Returns the root that did before.
+  /// The former roots are those to which the team was assigned before. Under any other root somebody else has
+  /// written the team's text: what is noted for their apps stays theirs. Of a team that was assigned to no
+  /// root nothing moves, since nobody has said yet which of the roots under which users have something is the
+  /// team's.
+  ///
+  /// Apps stay under the root that has signed them; the team's own come under the new root by an update.
+  ///
+  /// Returns the root to which the team was assigned before.
   @discardableResult
   package func pin(_ team: String, to root: [UInt8]) throws(StoreError) -> [UInt8]? {
     try change { (database) throws(StoreError) in
@@ -114,17 +120,19 @@ extension Registry {
         """
         INSERT OR IGNORE INTO former_roots (root, team)
         SELECT root, team FROM teams WHERE team = ?2 AND root <> ?1
-        UNION SELECT root, team FROM apps WHERE team = ?2 AND root <> ?1
-        UNION SELECT root, team FROM containers WHERE team = ?2 AND root <> ?1
-        UNION SELECT root, team FROM removed WHERE team = ?2 AND root <> ?1
         """, values[0], values[1])
       try database.run("INSERT OR REPLACE INTO teams (root, team) VALUES (?, ?)", values[0], values[1])
-      try database.run("UPDATE grants SET root = ? WHERE team = ?", values[0], values[1])
-      try database.run("UPDATE containers SET root = ? WHERE team = ?", values[0], values[1])
-      try database.run("UPDATE removed SET root = ? WHERE team = ?", values[0], values[1])
-      // A refusal that was forgotten would be asked about again.
-      try database.run("UPDATE consents SET root = ? WHERE team = ?", values[0], values[1])
-      try database.run("UPDATE openers SET root = ? WHERE team = ?", values[0], values[1])
+      for table in TeamTable.allCases {
+        // Rows of versions that did not know roots have none; an administrator says whose they are.
+        try database.run(
+          [
+            "UPDATE ", table.name,
+            """
+             SET root = ?1 WHERE team = ?2
+              AND (root IS NULL OR root IN (SELECT root FROM former_roots WHERE team = ?2))
+            """,
+          ], values[0], values[1])
+      }
       return before
     }
   }

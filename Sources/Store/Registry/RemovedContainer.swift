@@ -42,7 +42,8 @@ extension Registry {
   }
 
   /// Notes that a container is where it can be restored from, and is no container any more.
-  func noteRemoval(of container: ContainerRecord, at time: Int64) throws(StoreError) {
+  @discardableResult
+  func noteRemoval(of container: ContainerRecord, at time: Int64) throws(StoreError) -> RemovedContainer {
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
       try database.run(
@@ -57,6 +58,9 @@ extension Registry {
         container.identity.map { .integer(Int64(bitPattern: $0.inode)) } ?? .null,
         container.identity.map { .bytes($0.handle) } ?? .null,
         container.identity.map { .integer($0.created) } ?? .null, .integer(time))
+      // It is never among those that make way: it is the latest of its team.
+      let noted = RemovedContainer(
+        number: database.lastRow, container: container, removed: time, isBeingDeleted: false)
       try database.run(
         """
         UPDATE removed SET deleting = 1 WHERE user = ?1 AND id NOT IN (
@@ -65,6 +69,7 @@ extension Registry {
             FROM removed WHERE user = ?1 AND deleting = 0)
           ORDER BY place, id DESC LIMIT ?2)
         """, .integer(Int64(container.user)), .integer(Int64(Self.mostRemoved)))
+      return noted
     }
   }
 

@@ -111,6 +111,7 @@ struct ConsentServiceTests {
     // The first has decided before, and the second decides after.
     try consents.decide(.deny, former, for: users[0], .photos, by: nil)
     try consents.decide(.allow, former, for: users[0], .contacts, by: nil)
+    try registry.pin("TEAM2", to: [1])
     try registry.pin("TEAM2", to: [9])
     consents.teamIsAssigned([])
     try consents.decide(.deny, former, for: users[1], .photos, by: nil)

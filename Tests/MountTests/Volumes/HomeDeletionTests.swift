@@ -96,6 +96,36 @@ struct HomeDeletionTests {
         """, "of-another-home\n0\n", as: Self.root)
   }
 
+  /// The daemon refuses a deletion that the command has found nothing against: what was removed from the home
+  /// can be restored still.
+  @Test func whatIsRefusedByTheDaemonHasDeletedNothing() throws {
+    let homes = try HomeVolumeTests.Homes()
+    let group = "group.org.example.pals"
+    try homes.run.install(
+      "Pal",
+      entitlements: "<key>com.apple.security.application-groups</key><array><string>\(group)</string></array>"
+    )
+    _ = try homes.shell(
+      """
+      run sh -c 'echo precious >Documents/note'; "$INSULA" run --store "$POINT" org.example.pal -- true
+      """)
+    try homes.expect(
+      """
+      removed() { verb=$1; shift; "$INSULA" removed "$verb" --store "$POINT" "$@"; }
+      insula uninstall "$APP" >/dev/null; insula uninstall org.example.pal >/dev/null
+      lease="$S/.insula/leases/$NAME/group-elsewhere/lease"; mkdir -p -m 700 "$lease"
+      echo x >"$lease/00000000000000000099"
+      (while sleep 0.3; do echo x >>"$lease/00000000000000000099"; done) &
+      said=$(user remove "$NAME" --delete-home 2>&1); echo $?; kill $!; wait 2>/dev/null
+      echo "$said" | grep -o 'nothing was changed'; removed list | grep -c org.example
+      rm -r "$S/.insula/leases/$NAME/group-elsewhere"
+      for number in $(removed list --json | grep -o '"number"[^,]*' | grep -o '[0-9]*'); do
+        removed restore "$number" >/dev/null || echo "$number"
+      done
+      cat "$DATA/Documents/note"; removed list
+      """, "3\nnothing was changed\n3\nprecious\nThere are no removed containers.\n", as: Self.root)
+  }
+
   /// Where a home must not be, nothing is made.
   @Test func whatOverlapsIsNotEvenMade() throws {
     let homes = try HomeVolumeTests.Homes()
