@@ -19,6 +19,11 @@ struct AppsDirectory: ~Copyable {
   let uid: UInt32
   let gid: UInt32
 
+  /// Whether an app's bundle is here: the directory was named, and an identifier can be installed in another.
+  func holds(_ app: InstalledApp) -> Bool {
+    BundlePlace(path: app.path).parent.hasSameBytes(as: path)
+  }
+
   /// Throws what stands in the way of a new bundle of that name.
   ///
   /// `known` is the name of a bundle that makes room for it.

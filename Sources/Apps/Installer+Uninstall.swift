@@ -24,6 +24,9 @@ extension Installer {
     let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
     guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
     else { return (nil, try removeLeft(by: identifier, directory, caller, keepingData)) }
+    guard directory.holds(app) else {
+      throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")
+    }
     try refuseWhileRunning(app)
     let old = try registered { () throws(StoreError) in
       try StagedTree(forTakingIn: store, from: app.path)

@@ -122,6 +122,9 @@ extension Installer {
       }
       throw .notInstalled(identifier: contents.identifier.text, domain: "/\(directory.path)")
     }
+    guard directory.holds(known) else {
+      throw .notInstalled(identifier: contents.identifier.text, domain: "/\(directory.path)")
+    }
     // The app's containers, and what its users have decided, are under the identifier as it was installed.
     guard known.identifier.text.hasSameBytes(as: contents.identifier.text) else {
       throw .otherIdentifier(installed: known.identifier.text, new: contents.identifier.text)

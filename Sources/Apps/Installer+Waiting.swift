@@ -70,7 +70,9 @@ extension Installer {
     let waiting = try registered { () throws(StoreError) in
       try registry.waitingUpdate(of: identifier, for: user)
     }
-    guard let waiting, try drop(waiting) else { throw .nothingWaits(identifier: identifier.text) }
+    guard let waiting, directory.holds(waiting.app), try drop(waiting) else {
+      throw .nothingWaits(identifier: identifier.text)
+    }
     return waiting
   }
 
