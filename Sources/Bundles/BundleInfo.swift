@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 package import Policy
 package import PropertyLists
 
@@ -89,7 +90,7 @@ package struct BundleInfo: Sendable {
       default: throw refuse("it may contain only letters, digits, '-' and '.'")
       }
     }
-    guard !identifier.split(separator: ".", omittingEmptySubsequences: false).contains("") else {
+    guard !identifier.parts(between: ".", keepingEmpty: true).contains("") else {
       throw refuse("a part between dots is empty")
     }
   }

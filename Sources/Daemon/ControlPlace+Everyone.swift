@@ -113,7 +113,7 @@ package struct EveryonesDaemons: Sendable {
   private static var trees: [(place: Place, mount: MountEntry)] {
     var trees: [(place: Place, mount: MountEntry)] = []
     for mount in (try? MountTable.current())?.entries ?? []
-    where mount.type == filesystemType && mount.source.hasPrefix("/") {
+    where mount.type == filesystemType && mount.source.begins(with: "/") {
       guard let user = mount.server else { continue }
       let place = Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user)
       trees.append((place, mount))

@@ -21,7 +21,7 @@ package struct ControlPlace: Sendable {
   package init(uid: UInt32, runtimeDirectory: String?) {
     if uid == 0 {
       ownDirectory = Self.systemDirectory
-    } else if let runtimeDirectory, runtimeDirectory.hasPrefix("/") {
+    } else if let runtimeDirectory, runtimeDirectory.begins(with: "/") {
       ownDirectory = runtimeDirectory + "/insula"
     } else {
       ownDirectory = nil

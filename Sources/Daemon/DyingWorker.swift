@@ -19,7 +19,7 @@ struct DyingWorker {
   /// What waitpid(2) will say of it; nil if it has ended by itself, or nobody can see that.
   var killed: Int32? {
     guard let text = FD.text(of: "/proc/\(process)/stat", limit: 4096),
-      let status = text.split(separator: "\n").first?.split(separator: " ").last.flatMap({ Int32($0) })
+      let status = text.parts(between: "\n").first?.parts(between: " ").last.flatMap({ Int32($0) })
     else { return nil }
     return clx_term_signal(status) > 0 ? status : nil
   }
@@ -51,7 +51,7 @@ struct DyingWorker {
   ///
   /// Workers and the keeper have one table of descriptors.
   private static func isNotification(_ call: String) -> Bool {
-    let words = call.split(separator: " ")
+    let words = call.parts(between: " ")
     guard words.count > 1, let descriptor = Int32(words[1].dropFirst(2), radix: 16) else { return false }
     // Not by what keeps a descriptor for that: the keeper's would be closed by the next worker.
     var path = [CChar](repeating: 0, count: 64)

@@ -55,7 +55,7 @@ extension LaunchService {
   /// The app makes a path of it that is to lead into the tree.
   private static func isPlace(_ path: String) -> Bool {
     !path.utf8.contains(0)
-      && path.split(separator: "/", omittingEmptySubsequences: false).allSatisfy {
+      && path.parts(between: "/", keepingEmpty: true).allSatisfy {
         !["", ".", ".."].contains($0)
       }
   }

@@ -124,10 +124,10 @@ package struct MountUsers {
     mappedBy process: String, _ isMeant: (DeviceNumber, String) -> Bool
   ) -> [String] {
     var paths: [String] = []
-    for line in text(of: "\(process)/maps").split(separator: "\n") {
-      let fields = line.split(separator: " ", maxSplits: 5)
+    for line in text(of: "\(process)/maps").parts(between: "\n") {
+      let fields = line.parts(between: " ", max: 5)
       guard fields.count == 6 else { continue }
-      let numbers = fields[3].split(separator: ":").compactMap { UInt32($0, radix: 16) }
+      let numbers = fields[3].parts(between: ":").compactMap { UInt32($0, radix: 16) }
       guard numbers.count == 2 else { continue }
       let path = String(fields[5].drop { $0 == " " })
       guard isMeant(DeviceNumber(major: numbers[0], minor: numbers[1]), path) else { continue }
@@ -155,7 +155,7 @@ package struct MountUsers {
   }
 
   private static func command(_ pid: Int32) -> String {
-    let name = text(of: "/proc/\(pid)/comm").split(separator: "\n").first
+    let name = text(of: "/proc/\(pid)/comm").parts(between: "\n").first
     return name.map(String.init) ?? "?"
   }
 

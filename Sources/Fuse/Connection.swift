@@ -111,7 +111,7 @@ final class SessionConnection: Connection {
   }
 
   var device: UInt32? {
-    let lines = FD.text(of: "/proc/self/fdinfo/\(session.fd.raw)", limit: 4096)?.split(separator: "\n") ?? []
+    let lines = FD.text(of: "/proc/self/fdinfo/\(session.fd.raw)", limit: 4096)?.parts(between: "\n") ?? []
     let label = "fuse_connection:"
     guard let line = lines.first(where: { $0.hasPrefix(label) }) else { return nil }
     return UInt32(line.dropFirst(label.count).drop { $0 == " " || $0 == "\t" })

@@ -31,14 +31,14 @@ package enum Cgroup {
   /// The same from the lines of /proc/PID/cgroup: `0::/a/b`, or `7:cpu,memory:/a/b` where version 1 has a
   /// tree for a controller.
   static func path(in lines: String, controller: String? = nil) -> String? {
-    for line in lines.split(separator: "\n") {
-      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-      guard parts.count == 3, parts[2].hasPrefix("/") else { continue }
+    for line in lines.parts(between: "\n") {
+      let parts = line.parts(between: ":", max: 2, keepingEmpty: true)
+      guard parts.count == 3, parts[2].begins(with: "/") else { continue }
       let isMeant =
-        controller.map { parts[1].split(separator: ",").contains($0[...]) }
+        controller.map { parts[1].parts(between: ",").contains($0[...]) }
         ?? (parts[0] == "0" && parts[1].isEmpty)
       guard isMeant else { continue }
-      return parts[2].split(separator: "/").contains("..") ? nil : String(parts[2].dropFirst())
+      return parts[2].parts(between: "/").contains("..") ? nil : String(parts[2].dropFirst())
     }
     return nil
   }

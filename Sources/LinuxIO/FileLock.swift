@@ -78,10 +78,10 @@ extension FileStatus {
   /// Which process has taken a lock of `flock(2)` on it, as `/proc/locks` tells.
   package var lockHolder: Int32? {
     let place = DeviceNumber(UInt64(st_dev))
-    for line in FD.text(of: "/proc/locks", limit: 1 << 22)?.split(separator: "\n") ?? [] {
-      let words = line.split(separator: " ")
+    for line in FD.text(of: "/proc/locks", limit: 1 << 22)?.parts(between: "\n") ?? [] {
+      let words = line.parts(between: " ")
       guard words.count > 5, words[1] == "FLOCK" else { continue }
-      let numbers = words[5].split(separator: ":").map(String.init)
+      let numbers = words[5].parts(between: ":").map(String.init)
       if numbers.count == 3, UInt64(numbers[0], radix: 16) == UInt64(place.major),
         UInt64(numbers[1], radix: 16) == UInt64(place.minor), UInt64(numbers[2]) == UInt64(st_ino)
       {

@@ -57,7 +57,7 @@ package enum MemoryLimit {
   ///
   /// Empty where it is the root, unknown, or outside of what we see.
   package static func path(_ lines: String, controller: String?) -> [Substring] {
-    (Cgroup.path(in: lines, controller: controller) ?? "").split(separator: "/")
+    (Cgroup.path(in: lines, controller: controller) ?? "").parts(between: "/")
   }
 
   /// The least limit in these files, in a group and in all groups on the way to it; nil where there is none.

@@ -27,7 +27,7 @@ extension MountEntry {
   /// mounting process's own number, or by root.
   package var server: UInt32? {
     let prefix = "user_id="
-    let option = superOptions.split(separator: ",").first { $0.hasPrefix(prefix) }
+    let option = superOptions.parts(between: ",").first { $0.hasPrefix(prefix) }
     return option.flatMap { UInt32($0.dropFirst(prefix.utf8.count)) }
   }
 
@@ -94,7 +94,7 @@ package struct MountTable: Sendable {
 
   /// Understands the text of `/proc/self/mountinfo`; lines that make no sense are left out.
   package init(parsing text: String) {
-    entries = text.split(separator: "\n").compactMap(Self.entry)
+    entries = text.parts(between: "\n").compactMap(Self.entry)
   }
 
   /// Reads it from the kernel.
@@ -126,16 +126,16 @@ package struct MountTable: Sendable {
   /// What lies below a directory, itself not counted.
   package func below(_ path: String) -> [MountEntry] {
     let prefix = path == "/" ? "/" : path + "/"
-    return entries.filter { $0.mountPoint.hasPrefix(prefix) }
+    return entries.filter { $0.mountPoint.begins(with: prefix) }
   }
 
   private static func entry(_ line: Substring) -> MountEntry? {
-    let fields = line.split(separator: " ", omittingEmptySubsequences: false)
+    let fields = line.parts(between: " ", keepingEmpty: true)
     guard fields.count >= 10, let id = Int(fields[0]), let parent = Int(fields[1]),
       let dash = fields.indices.dropFirst(6).first(where: { fields[$0] == "-" }),
       dash + 3 < fields.endIndex
     else { return nil }
-    let device = fields[2].split(separator: ":").compactMap { UInt32($0) }
+    let device = fields[2].parts(between: ":").compactMap { UInt32($0) }
     guard device.count == 2 else { return nil }
     return MountEntry(
       id: id, parent: parent, device: DeviceNumber(major: device[0], minor: device[1]),

@@ -73,7 +73,7 @@ extension String {
   /// The path of the directory that the last name of a path is in, without a slash at either end, and that
   /// name.
   package var splitAtName: (above: String, name: String) {
-    var names = split(separator: "/")
+    var names = parts(between: "/")
     let name = names.popLast().map(String.init) ?? ""
     return (names.joined(separator: "/"), name)
   }

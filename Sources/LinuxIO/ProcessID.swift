@@ -34,8 +34,8 @@ package enum ProcessID {
 
   /// Whether a user has a number outside, by the lines of a map: the first number, the one outside, how many.
   package static func isMapped(_ uid: UInt32, by map: String) -> Bool {
-    map.split(separator: "\n").contains { line in
-      let numbers = line.split(separator: " ").compactMap { UInt64($0) }
+    map.parts(between: "\n").contains { line in
+      let numbers = line.parts(between: " ").compactMap { UInt64($0) }
       return numbers.count == 3 && numbers[0] <= uid && UInt64(uid) - numbers[0] < numbers[2]
     }
   }
@@ -50,14 +50,14 @@ package enum ProcessID {
   ///
   /// `process` is a number, "self" or "thread-self". Corresponds to `/proc/PID/status`.
   package static func field(_ name: String, of process: String) -> Substring? {
-    let lines = FD.text(of: "/proc/\(process)/status", limit: 1 << 16)?.split(separator: "\n") ?? []
+    let lines = FD.text(of: "/proc/\(process)/status", limit: 1 << 16)?.parts(between: "\n") ?? []
     return lines.first { $0.hasPrefix(name + ":\t") }?.dropFirst(name.utf8.count + 2)
   }
 
   /// The process of a thread, and what the thread calls itself; nil if it has ended.
   package static func process(ofThread thread: Int32) -> (id: Int32, name: String)? {
     guard thread > 0,
-      let lines = FD.text(of: "/proc/\(thread)/status", limit: 1024)?.split(separator: "\n")
+      let lines = FD.text(of: "/proc/\(thread)/status", limit: 1024)?.parts(between: "\n")
     else { return nil }
     func value(_ key: String) -> Substring? {
       lines.first { $0.hasPrefix(key) }?.dropFirst(key.utf8.count)
@@ -72,7 +72,7 @@ package enum ProcessID {
     guard let text = FD.text(of: "/proc/\(thread)/status", limit: 1 << 14) else { return !hasThread(thread) }
     // A fatal signal becomes SIGKILL for each thread of its process.
     let kill: UInt64 = 1 << 8
-    return text.split(separator: "\n").contains { line in
+    return text.parts(between: "\n").contains { line in
       guard line.hasPrefix("SigPnd:\t") || line.hasPrefix("ShdPnd:\t") else { return false }
       return (UInt64(line.dropFirst(8), radix: 16) ?? 0) & kill != 0
     }

@@ -64,7 +64,7 @@ extension OwnNamespace {
     for entry in table.below(root) where reachable.contains(entry.parent) {
       reachable.insert(entry.id)
       guard entry.type == type, !files.contains(entry.mountPoint),
-        !covered.contains(where: { entry.mountPoint.hasPrefix($0 + "/") })
+        !covered.contains(where: { entry.mountPoint.begins(with: $0 + "/") })
       else { continue }
       try mountMemory(at: entry.mountPoint)
       let flags = UInt(MS_RDONLY) | UInt(MS_NOSUID) | UInt(MS_NODEV) | UInt(MS_NOEXEC)
@@ -75,7 +75,7 @@ extension OwnNamespace {
 
   private static func makeDirectories(above place: String, below root: String) throws(Errno) {
     var path = root
-    for name in place.dropFirst(root.count).split(separator: "/").dropLast() {
+    for name in place.dropFirst(root.count).parts(between: "/").dropLast() {
       path += "/\(name)"
       do throws(Errno) { try FD.cwd.makeDirectory(path, mode: 0o755) } catch .EEXIST {}
     }

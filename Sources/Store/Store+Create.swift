@@ -114,9 +114,9 @@ extension Store {
 
   /// Splits a path into its parent and its last name.
   private static func split(_ path: String) -> (parent: String, name: String) {
-    let parts = path.split(separator: "/")
+    let parts = path.parts(between: "/")
     guard let last = parts.last else { return ("/", ".") }
-    let parent = (path.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
+    let parent = (path.begins(with: "/") ? "/" : "") + parts.dropLast().joined(separator: "/")
     return (parent.isEmpty ? "." : parent, String(last))
   }
 }

@@ -95,5 +95,5 @@ extension StoreCheck {
 }
 
 extension String {
-  fileprivate var names: [[UInt8]] { split(separator: "/").map { Array($0.utf8) } }
+  fileprivate var names: [[UInt8]] { parts(between: "/").map { Array($0.utf8) } }
 }

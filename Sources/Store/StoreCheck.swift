@@ -145,7 +145,7 @@ package struct StoreCheck {
   /// What lies where insula puts nothing, and nobody can put anything while the store is mounted.
   private mutating func checkStrays() {
     let own = Set(StoreLayout.privateDirectories + [StoreLayout.descriptionName, "tree", "lost+found"])
-    let top = Set(DomainTree.directories.compactMap { $0.path.split(separator: "/").first.map(String.init) })
+    let top = Set(DomainTree.directories.compactMap { $0.path.parts(between: "/").first.map(String.init) })
     for (directory, known, path, what) in [
       (store.directory, own, store.path, "is not part of a store"),
       (

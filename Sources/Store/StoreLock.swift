@@ -28,7 +28,7 @@ package struct StoreHolder: Equatable, Sendable, CustomStringConvertible {
   var text: String { "\(pid)\n\(mountPoint)" }
 
   init?(text: String) {
-    let parts = text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = text.parts(between: "\n", max: 1, keepingEmpty: true)
     guard let first = parts.first, let pid = Int32(first), pid > 0 else { return nil }
     self.init(pid: pid, mountPoint: parts.count > 1 ? String(parts[1]) : "")
   }

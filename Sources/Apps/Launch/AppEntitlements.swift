@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 package import Policy
 package import PropertyLists
 
@@ -81,14 +82,14 @@ package struct AppEntitlements: Equatable, Sendable {
   private static func exception(
     _ path: String, _ key: String, isInHome: Bool, isWritable: Bool
   ) throws(AppFailure) -> Exception {
-    guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+    guard path.begins(with: "/"), !path.utf8.contains(0) else {
       throw .badEntitlement(key: key, reason: "'\(path)' does not begin with a slash")
     }
-    let names = path.split(separator: "/").map(String.init)
+    let names = path.parts(between: "/").map(String.init)
     guard !names.contains("."), !names.contains(".."), names.allSatisfy({ $0.utf8.count <= 255 }) else {
       throw .badEntitlement(key: key, reason: "'\(path)' contains '.', '..' or a name that is too long")
     }
     return Exception(
-      path: names, isInHome: isInHome, isWritable: isWritable, isSubtree: path.hasSuffix("/"))
+      path: names, isInHome: isInHome, isWritable: isWritable, isSubtree: path.ends(with: "/"))
   }
 }

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Bundles
+internal import LinuxIO
 package import Policy
 internal import PropertyLists
 
@@ -60,7 +61,7 @@ package struct AppPrivacy: Equatable, Sendable {
     guard let sdk else { return false }
     let first: [(name: String, version: [UInt16])] = [("iphoneos", [10]), ("macosx", [10, 14])]
     for (name, version) in first where sdk.hasPrefix(name) {
-      let parts = sdk.dropFirst(name.count).split(separator: ".")
+      let parts = sdk.dropFirst(name.count).parts(between: ".")
       let numbers = parts.compactMap { UInt16($0) }
       guard !numbers.isEmpty, numbers.count == parts.count else { return false }
       return numbers.lexicographicallyPrecedes(version)

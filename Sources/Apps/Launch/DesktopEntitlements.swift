@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import PropertyLists
 
 /// What an app may use of its user's desktop: windows, sound, other programs.
@@ -72,7 +73,7 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
   /// With what is below it, unless that is all that a vendor has.
   package static func ownName(of identifier: String) -> String? {
     guard isServiceName(identifier), !identifier.hasSuffix("*") else { return nil }
-    return identifier.split(separator: ".").count > 2 ? identifier + ".*" : identifier
+    return identifier.parts(between: ".").count > 2 ? identifier + ".*" : identifier
   }
 
   package var isEmpty: Bool { self == DesktopEntitlements() }
@@ -115,7 +116,7 @@ package struct DesktopEntitlements: Codable, Equatable, Sendable {
   package static func isServiceName(_ text: String) -> Bool {
     guard text.utf8.count <= 255 else { return false }
     let name = text.hasSuffix(".*") ? text.dropLast(2) : text[...]
-    let elements = name.split(separator: ".", omittingEmptySubsequences: false)
+    let elements = name.parts(between: ".", keepingEmpty: true)
     return elements.count >= 2
       && elements.allSatisfy { element in
         guard let first = element.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else {

@@ -13,7 +13,7 @@ enum SystemSkeleton {
     DomainTree.directories.compactMap {
       $0.path == "System"
         ? ("", $0.mode, false)
-        : $0.path.hasPrefix("System/")
+        : $0.path.begins(with: "System/")
           ? (String($0.path.dropFirst("System/".count)), $0.mode, $0.isOptional) : nil
     }
 

@@ -96,8 +96,8 @@ struct ELFReader {
       let text = try Self.text(try self.bytes(at: start + value, atMost: limit))
       switch tag {
       case 1: found.libraries.append(text)
-      case 15: found.oldPath = text.split(separator: ":").map(String.init)
-      default: found.runPath = text.split(separator: ":").map(String.init)
+      case 15: found.oldPath = text.parts(between: ":").map(String.init)
+      default: found.runPath = text.parts(between: ":").map(String.init)
       }
       guard found.libraries.count <= Self.mostLibraries else { throw .damaged("it needs too many libraries") }
     }

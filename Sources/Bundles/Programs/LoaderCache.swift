@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// Where the machine's libraries are, as ldconfig(8) has noted it in /etc/ld.so.cache.
 package struct LoaderCache: Sendable {
   /// What it may be long at most.
@@ -20,7 +22,7 @@ package struct LoaderCache: Sendable {
       guard let key = bytes.number(UInt32.self, at: entry + 4),
         let value = bytes.number(UInt32.self, at: entry + 8),
         let name = Self.text(bytes, start + Int(key)), let path = Self.text(bytes, start + Int(value)),
-        path.hasPrefix("/")
+        path.begins(with: "/")
       else { continue }
       paths[name, default: []].append(path)
     }

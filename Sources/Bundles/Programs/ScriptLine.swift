@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// The first line of a script, which says by what it is run, as execve(2) reads it.
 package struct ScriptLine: Equatable, Sendable {
   /// How much of a file the kernel looks at.
@@ -27,8 +29,8 @@ package struct ScriptLine: Equatable, Sendable {
 
   /// The name of the program that env(1) is to find, where that is what runs the script.
   package var wanted: String? {
-    guard interpreter.hasSuffix("/env"), let argument else { return nil }
-    return argument.split(separator: " ").map(String.init).first {
+    guard interpreter.ends(with: "/env"), let argument else { return nil }
+    return argument.parts(between: " ").map(String.init).first {
       !$0.hasPrefix("-") && !$0.utf8.contains(0x3d)
     }
   }

@@ -59,7 +59,7 @@ extension CodeBundle {
 
   /// The bundle at a path that a walk has found.
   package func nestedBundle(at path: String) throws(Finding) -> CodeBundle {
-    var names = path.split(separator: "/").makeIterator()
+    var names = path.parts(between: "/").makeIterator()
     var directory = try Finding.instead(of: .unreadable, "") { () throws(Errno) in try base.duplicated() }
     var last = ""
     while let name = names.next() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// Where the symbolic links of a bundle lead, by what a walk has found: no link is followed to find out.
 struct LinkCheck {
   /// How many links one link may lead through.
@@ -33,7 +35,7 @@ struct LinkCheck {
 
   private func refusal(_ path: String, _ target: String, _ optional: Set<[UInt8]>) -> String? {
     // Names from the bundle's own directory on.
-    var place = (shape == .contents ? ["Contents"[...]] : []) + path.split(separator: "/").dropLast()
+    var place = (shape == .contents ? ["Contents"[...]] : []) + path.parts(between: "/").dropLast()
     var pending: [Substring] = []
     var linksLeft = Self.limit
     if let answer = follow(target, &pending) { return answer.reason }
@@ -68,8 +70,8 @@ struct LinkCheck {
 
   /// Puts the names of a target before those that are pending; the answer of one that leaves the bundle.
   private func follow(_ target: String, _ pending: inout [Substring]) -> (reason: String?, Void)? {
-    let names = target.split(separator: "/")
-    guard target.hasPrefix("/") else {
+    let names = target.parts(between: "/")
+    guard target.begins(with: "/") else {
       pending += names.reversed()
       return nil
     }

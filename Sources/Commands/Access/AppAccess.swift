@@ -19,9 +19,9 @@ struct AppAccess: StoreAccess {
   init(_ socket: String, _ named: String?, _ context: Context) throws(CommandFailure) {
     self.context = context
     guard named == nil else { throw Self.refusal("name a store") }
-    let slash = socket.lastIndex(of: "/")
+    let slash = socket.utf8.lastIndex(of: UInt8(ascii: "/"))
     let directory = slash.map { $0 == socket.startIndex ? "/" : String(socket[..<$0]) } ?? "."
-    let name = slash.map { String(socket[socket.index(after: $0)...]) } ?? socket
+    let name = slash.map { String(socket[socket.utf8.index(after: $0)...]) } ?? socket
     do throws(Errno) {
       let opened = try FD.cwd.openFollowing(directory, O_RDONLY | O_DIRECTORY)
       client = try ControlClient(in: opened.fd, name: name)

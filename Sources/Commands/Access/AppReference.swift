@@ -17,7 +17,8 @@ struct AppReference: Equatable {
 
   /// Nil for what is neither a name nor an identifier.
   init?(_ text: String) {
-    guard !text.isEmpty, !text.hasPrefix("-"), !text.contains("/"), text.sanitized == text else { return nil }
+    guard !text.isEmpty, !text.hasPrefix("-"), !text.utf8.contains(UInt8(ascii: "/")), text.sanitized == text
+    else { return nil }
     self.text = text
   }
 

@@ -55,7 +55,7 @@ struct DaemonSearch {
         continue
       }
       // What a mount is called only helps to find a daemon, which says itself where it is mounted.
-      guard mount.server == ProcessID.user, mount.source.hasPrefix("/"),
+      guard mount.server == ProcessID.user, mount.source.begins(with: "/"),
         let found = daemon(inStoreAt: mount.source), Self.isMeant(found.status, by: path)
       else { continue }
       return found

@@ -45,7 +45,7 @@ extension String {
   /// The absolute path without `.`, `..` and slashes that say nothing.
   fileprivate var withoutDots: String {
     var names: [Substring] = []
-    for name in split(separator: "/") where name != "." {
+    for name in parts(between: "/") where name != "." {
       if name == ".." { _ = names.popLast() } else { names.append(name) }
     }
     return "/" + names.joined(separator: "/")

@@ -77,6 +77,6 @@ extension Context {
   /// Where there is room for what is unpacked or fetched: not in memory, where /tmp may be.
   var unpackingDirectory: String {
     let chosen = environment["TMPDIR"] ?? ""
-    return chosen.hasPrefix("/") ? chosen : "/var/tmp"
+    return chosen.begins(with: "/") ? chosen : "/var/tmp"
   }
 }

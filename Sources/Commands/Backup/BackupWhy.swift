@@ -92,9 +92,9 @@ struct BackupVerdict: Codable {
 
   /// Where something is that a person has named; a link is what it is, not where it leads to.
   private static func located(_ path: String, _ context: Context) -> String {
-    var names = context.reachable(path).split(separator: "/", omittingEmptySubsequences: true)
+    var names = context.reachable(path).parts(between: "/")
     guard let last = names.popLast(), last != ".", last != ".." else { return context.absolute(path) }
-    let isAbsolute = context.reachable(path).hasPrefix("/")
+    let isAbsolute = context.reachable(path).begins(with: "/")
     let parent = context.absolute((isAbsolute ? "/" : "./") + names.joined(separator: "/"))
     return parent == "/" ? "/\(last)" : "\(parent)/\(last)"
   }

@@ -89,7 +89,7 @@ final class RunningDatabases {
         DatabaseHold.database(ofCompanion: entry.name) == nil,
         let status = try? entry.directory.status(of: entry.name), DatabaseHold.canBe(status)
       else { return false }
-      let names = path.split(separator: "/").map { Array($0.utf8) } + entry.path
+      let names = path.parts(between: "/").map { Array($0.utf8) } + entry.path
       do throws(Errno) {
         if try copyDatabase(entry.name, in: entry.directory, names.dropLast(), place, &rest) {
           companions.formUnion(

@@ -122,7 +122,7 @@ struct NewAppCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     var place = directory
-    while place.count > 1, place.hasSuffix("/") { place.removeLast() }
+    while place.count > 1, place.ends(with: "/") { place.removeLast() }
     let prefix = directory == "." ? "" : place == "/" ? "/" : place + "/"
     if program == nil, template == .swift { return try makePackage(prefix, context) }
 

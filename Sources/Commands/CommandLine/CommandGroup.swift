@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// Commands that belong together, as help and the manual list them.
 struct CommandGroup: Sendable {
   let title: String
@@ -10,7 +12,7 @@ struct CommandGroup: Sendable {
   var names: [String] {
     var families: [(verb: String, second: [String])] = []
     for name in commands.map({ $0.description.name }) {
-      let words = name.split(separator: " ").map(String.init)
+      let words = name.parts(between: " ").map(String.init)
       let verb = words[0]
       if families.last?.verb == verb {
         families[families.count - 1].second += words.dropFirst()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// Texts that are made from the descriptions of the verbs.
 enum HelpText {
   /// What `insula help` prints: it fits a screen of 24 lines.
@@ -32,7 +34,7 @@ enum HelpText {
     let column = min((rows.map(\.term.count).max() ?? 0) + 4, 32)
     let rows = rows.map { row in
       let start = "  \(row.term)"
-      let words = row.text.split(separator: " ").map(String.init)
+      let words = row.text.parts(between: " ").map(String.init)
       let isShort = start.count + 2 <= column
       let text = wrapped(words, after: isShort ? padded(start, column) : padded("", column))
       return (isShort ? "" : start + "\n") + text
@@ -64,7 +66,7 @@ enum HelpText {
   /// The words of a synopsis; what is in brackets is not torn apart.
   private static func units(of synopsis: String) -> [String] {
     var units: [String] = []
-    for word in synopsis.split(separator: " ") {
+    for word in synopsis.parts(between: " ") {
       if let open = units.last, open.hasPrefix("["), !open.hasSuffix("]") {
         units[units.count - 1] += " \(word)"
       } else {

@@ -17,7 +17,7 @@ extension Insula {
   ) throws(UsageError) -> (any Command.Type, ArraySlice<String>)? {
     guard let first = words.first else { return nil }
     // mount.fuse3 calls us without a verb: STORE MOUNTPOINT -o OPTIONS.
-    if first.contains("/") { return (MountCommand.self, words) }
+    if first.utf8.contains(UInt8(ascii: "/")) { return (MountCommand.self, words) }
     let verb = aliases[first] ?? first
     if let command = commands.first(where: { $0.description.name == verb }) {
       return (command, words.dropFirst())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Policy
 
 /// The words of a command line, sorted by a description.
@@ -60,7 +61,7 @@ struct ParsedArguments: Equatable {
   private mutating func takeLong(
     _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
   ) throws(UsageError) {
-    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = word.parts(between: "=", max: 1, keepingEmpty: true)
     let name = String(parts.first ?? "")
     guard let option = options(description).first(where: { $0.name == name }) else {
       throw unknown("--\(word)", "--\(name)", description)
@@ -159,7 +160,7 @@ struct ParsedArguments: Equatable {
   private static func guess(_ option: String, _ description: CommandDescription) -> String {
     let name = String(option.drop { $0 == "-" })
     let isPlace = description.arguments.contains {
-      $0.name.split(separator: "|").contains { $0 == name.uppercased() }
+      $0.name.parts(between: "|").contains { $0 == name.uppercased() }
     }
     if isPlace { return " (give \(name.uppercased()) without '--\(name)')" }
     if let habit = Habits.advice(forOption: option, of: description.name) { return " (\(habit))" }

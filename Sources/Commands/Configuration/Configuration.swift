@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// What the configuration files say together, and which of them says it.
 struct Configuration: Sendable {
   /// What counts for a key, and where that comes from.
@@ -63,7 +65,7 @@ extension Context {
       return .init(value: value, origin: .environment(variable))
     }
     guard let found = configuration[key] else { return .init(value: key.builtIn(self), origin: .builtIn) }
-    guard case .pathOrInHome = key.kind, found.value.hasPrefix("~/") else { return found }
+    guard case .pathOrInHome = key.kind, found.value.begins(with: "~/") else { return found }
     return .init(value: home + found.value.dropFirst(1), origin: found.origin)
   }
 

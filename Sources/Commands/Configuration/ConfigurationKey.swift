@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// Something that a configuration file may set.
 ///
 /// The reader, `insula config`, insula.conf(5), the help and the completions are made of `all`.
@@ -63,7 +65,7 @@ extension ConfigurationKey {
     section: .user, name: "store", kind: .pathOrInHome, help: "the user's store",
     builtIn: { $0.home + "/.local/share/insula" }, builtInWords: "~/.local/share/insula",
     environment: { context in
-      guard let data = context.environment["XDG_DATA_HOME"], data.hasPrefix("/") else { return nil }
+      guard let data = context.environment["XDG_DATA_HOME"], data.begins(with: "/") else { return nil }
       return ("XDG_DATA_HOME", data + "/insula")
     })
 

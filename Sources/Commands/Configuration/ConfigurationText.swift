@@ -71,11 +71,11 @@ struct ConfigurationText {
     if line.isEmpty || line.hasPrefix("#") { return }
     if line.hasPrefix(";") { return refuse("comments begin with '#', not with ';'") }
     if line.hasPrefix("[") { return begin(line, number) }
-    guard let equals = line.firstIndex(of: "=") else {
+    guard let equals = line.utf8.firstIndex(of: UInt8(ascii: "=")) else {
       return refuse("'\(line)' is neither a '[section]' nor 'key = value' nor a comment ('# ...')")
     }
     let key = String(Self.trimmed(line[..<equals]))
-    set(key, String(Self.trimmed(line[line.index(after: equals)...])), number)
+    set(key, String(Self.trimmed(line[line.utf8.index(after: equals)...])), number)
   }
 
   private mutating func begin(_ line: Substring, _ number: Int) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// What the value of a key must be.
 enum ConfigurationValue: Sendable {
   /// The same for everyone.
@@ -27,9 +29,9 @@ enum ConfigurationValue: Sendable {
   /// Why a text can't be the value, and what would be right; nil if it can.
   func refusal(of text: String) -> String? {
     switch self {
-    case .path: return text.hasPrefix("/") ? nil : "'\(text)' is not \(help)"
+    case .path: return text.begins(with: "/") ? nil : "'\(text)' is not \(help)"
     case .pathOrInHome:
-      return text.hasPrefix("/") || text.hasPrefix("~/") ? nil : "'\(text)' is not \(help)"
+      return text.begins(with: "/") || text.begins(with: "~/") ? nil : "'\(text)' is not \(help)"
     case .name(let what): return text.isEmpty ? "is empty; it must be \(what)" : nil
     case .backupKeep: return BackupKeep(text) == nil ? "'\(text)' is not \(help)" : nil
     case .mountOptions:

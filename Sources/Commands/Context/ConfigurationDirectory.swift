@@ -13,7 +13,7 @@ internal import Store
 extension Context {
   /// `~/.config/insula`, or where XDG has it.
   var configurationDirectory: String {
-    if let place = environment["XDG_CONFIG_HOME"], place.hasPrefix("/") { return place + "/insula" }
+    if let place = environment["XDG_CONFIG_HOME"], place.begins(with: "/") { return place + "/insula" }
     return home + "/.config/insula"
   }
 
@@ -58,7 +58,7 @@ extension Context {
   private func makeConfiguration(_ name: String) throws(CommandFailure) -> OwnedFD {
     let path = "\(configurationDirectory)/\(name)"
     try refuseSomebodyElses(
-      environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home)
+      environment["XDG_CONFIG_HOME"].flatMap { $0.begins(with: "/") ? $0 : nil } ?? home)
     Self.makeDirectories(path)
     guard let made = try openConfiguration(name) else {
       throw CommandFailure(.failed, "can't create \(path); set XDG_CONFIG_HOME to use another directory")
@@ -100,7 +100,7 @@ extension Context {
   /// Makes what is missing on the way to a directory, and it: all for its owner only.
   static func makeDirectories(_ path: String) {
     var made = ""
-    for part in path.split(separator: "/") {
+    for part in path.parts(between: "/") {
       made += "/" + part
       // Where that can't be, opening what is missing says why.
       try? FD.cwd.makeDirectory(made, mode: 0o700)

@@ -96,7 +96,7 @@ struct Context: Sendable {
   func absolute(_ path: String) -> String {
     let full = unresolved(path)
     if let real = realPath(full) { return real }
-    var parts = full.split(separator: "/")
+    var parts = full.parts(between: "/")
     guard let last = parts.popLast(), last != "..", last != "." else { return full }
     let parent = "/" + parts.joined(separator: "/")
     let real = realPath(parent) ?? parent
@@ -104,14 +104,14 @@ struct Context: Sendable {
   }
 
   /// The path from the root, with the links that it has.
-  func unresolved(_ path: String) -> String { path.hasPrefix("/") ? path : currentDirectory + "/" + path }
+  func unresolved(_ path: String) -> String { path.begins(with: "/") ? path : currentDirectory + "/" + path }
 
   /// The path as the kernel is to walk it, for a file that a person named.
   ///
   /// A relative one stays relative where it can: who may not search a directory above may be here all the
   /// same.
   func reachable(_ path: String) -> String {
-    if path.hasPrefix("/") || currentDirectory == Self.workingDirectory() { return path }
+    if path.begins(with: "/") || currentDirectory == Self.workingDirectory() { return path }
     return currentDirectory + "/" + path
   }
 
@@ -120,8 +120,8 @@ struct Context: Sendable {
     var position = environ
     while let entry = position.pointee {
       let text = String(cString: entry)
-      if let equals = text.firstIndex(of: "=") {
-        result[String(text[..<equals])] = String(text[text.index(after: equals)...])
+      if let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) {
+        result[String(text[..<equals])] = String(text[text.utf8.index(after: equals)...])
       }
       position += 1
     }

@@ -148,7 +148,7 @@ extension Context {
   func openToMake(making path: String) throws(Errno) -> OwnedFD {
     do throws(Errno) { return try openToMake(in: path) } catch {
       let (above, name) = path.splitAtName
-      guard error == .ENOENT, path.hasPrefix("/"), !name.isEmpty else { throw error }
+      guard error == .ENOENT, path.begins(with: "/"), !name.isEmpty else { throw error }
       let parent = try openToMake(making: "/" + above)
       return try parent.fd.openDirectory(name, makingWith: 0o700)
     }
@@ -173,8 +173,8 @@ extension Context {
     of path: String, _ body: (FD, Name) throws(Errno) -> Result
   ) throws(Errno) -> Result {
     let full = reachable(path)
-    let end = full.lastIndex(of: "/")
-    let last = end.map { String(full[full.index(after: $0)...]) } ?? full
+    let end = full.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let last = end.map { String(full[full.utf8.index(after: $0)...]) } ?? full
     let above = end.map { $0 == full.startIndex ? "/" : String(full[..<$0]) } ?? "."
     guard !last.isEmpty, last != ".", last != ".." else { throw .EEXIST }
     let parent = try openToMake(in: above)

@@ -33,7 +33,7 @@ struct ExportCommand: Command {
   init(_ arguments: ParsedArguments) throws(UsageError) {
     app = try Self.description.app(arguments.argument(0))
     let path = arguments.argument(1) ?? ""
-    target = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    target = path.count > 1 && path.ends(with: "/") ? String(path.dropLast()) : path
     guard target.hasSuffix(".\(DataPackage.nameExtension)") else {
       throw Self.description.error(
         "a package's name must end in .\(DataPackage.nameExtension): '\(target).\(DataPackage.nameExtension)'"

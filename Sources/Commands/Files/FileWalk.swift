@@ -91,7 +91,7 @@ struct FileWalk {
         here = try ascend(from: here.fd, to: parent)
         continue
       }
-      let path = level.path + (level.path.hasSuffix("/") ? "" : "/") + String(decoding: name, as: UTF8.self)
+      let path = level.path + (level.path.ends(with: "/") ? "" : "/") + String(decoding: name, as: UTF8.self)
       levels.append(level)
       do {
         let child = try here.fd.open(name, pathOnly)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Policy
 
 /// Flags for programs.
@@ -11,5 +12,5 @@ struct FlagsDescription: Encodable {
 
 extension FileFlags {
   /// The words one by one.
-  var wordList: [String] { words.split(separator: ",").map(String.init) }
+  var wordList: [String] { words.parts(between: ",").map(String.init) }
 }

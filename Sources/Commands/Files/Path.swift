@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import LinuxIO
 internal import Policy
 
 /// `insula path`.
@@ -126,7 +127,7 @@ struct PathCommand: Command {
     }
     if text == "all" { return Set(Domain.allCases) }
     var domains: Set<Domain> = []
-    for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+    for word in text.parts(between: ",", keepingEmpty: true) {
       guard let domain = Domain(rawValue: String(word)) else {
         let suggestion = Suggestion.text(for: String(word), among: Domain.allCases.map(\.rawValue) + ["all"])
         throw description.error(

@@ -62,7 +62,7 @@ enum ItemParser {
 
   /// The address space of this process, in bytes; where the kernel does not tell it, more than it ever has.
   private static var ownSize: UInt {
-    let pages = FD.text(of: "/proc/self/statm", limit: 256)?.split(separator: " ").first.flatMap {
+    let pages = FD.text(of: "/proc/self/statm", limit: 256)?.parts(between: " ").first.flatMap {
       UInt32($0)
     }
     return pages.map { UInt($0) * UInt(clamping: getpagesize()) } ?? 768 << 20

@@ -77,7 +77,7 @@ struct OwnProgram {
     var buffer = [CChar](repeating: 0, count: 1 << 16)
     let length = clx_libraries(&buffer, buffer.count)
     let libraries = String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      .split(separator: "\n").map(String.init)
+      .parts(between: "\n").map(String.init)
     var elsewhere: [String] = []
     for file in [path] + libraries where !Self.isOfMachine(file) && !elsewhere.contains(file) {
       elsewhere.append(file)
@@ -86,6 +86,6 @@ struct OwnProgram {
   }
 
   private static func isOfMachine(_ path: String) -> Bool {
-    Sandbox.places.contains { path.hasPrefix($0 + "/") }
+    Sandbox.places.contains { path.begins(with: $0 + "/") }
   }
 }

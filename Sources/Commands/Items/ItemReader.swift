@@ -133,7 +133,7 @@ struct Cursor: Equatable {
 
   /// An app may have made it up.
   init?(_ text: String) {
-    let numbers = text.split(separator: ".", omittingEmptySubsequences: false).map { Int($0) }
+    let numbers = text.parts(between: ".", keepingEmpty: true).map { Int($0) }
     guard numbers.count == 3, let listing = numbers[0], let file = numbers[1], let item = numbers[2],
       listing > 0, (0...Int(Int32.max)).contains(file), (0...Int(Int32.max)).contains(item)
     else { return nil }

@@ -59,7 +59,7 @@ enum LogTime {
     else {
       return nil
     }
-    let date = pieces[0].split(separator: "-", omittingEmptySubsequences: false)
+    let date = pieces[0].parts(between: "-", keepingEmpty: true)
     guard date.count == 3, let year = number(date[0], digits: 4...4),
       let month = number(date[1], digits: 2...2),
       let day = number(date[2], digits: 2...2), year >= 1970, (1...12).contains(month), (1...31).contains(day)
@@ -81,9 +81,9 @@ enum LogTime {
 
   /// Hours, minutes and seconds; parts of a second make no difference.
   private static func timeOfDay(_ text: Substring) -> (Int32, Int32, Int32)? {
-    let whole = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    let whole = text.parts(between: ".", max: 1, keepingEmpty: true)
     if whole.count == 2, number(whole[1], digits: 1...9) == nil { return nil }
-    let numbers = whole[0].split(separator: ":", omittingEmptySubsequences: false).map {
+    let numbers = whole[0].parts(between: ":", keepingEmpty: true).map {
       number($0, digits: 2...2)
     }
     guard (2...3).contains(numbers.count), let hour = numbers[0], let minute = numbers[1], hour < 24,

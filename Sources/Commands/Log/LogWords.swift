@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Fuse
+internal import LinuxIO
 internal import Policy
 internal import Store
 
@@ -128,7 +129,7 @@ struct LogWords {
 
   /// The name of the bundle that the path leads into, which is mostly the app's.
   private var bundleName: String {
-    let names = (path ?? "").split(separator: "/")
+    let names = (path ?? "").parts(between: "/")
     return names.first { $0.hasSuffix(".app") }.map { String($0.dropLast(4)) } ?? "ID"
   }
 

@@ -25,7 +25,7 @@ struct BackingDiagnosis {
         return [store(found)] + door(found) + [kind(fd)] + machines(fd)
           + [handles(fd), attributes(fd), renames(fd), creationTimes(fd), unnamedFiles(fd), space(fd)]
       }
-      guard found != "/", let slash = found.lastIndex(of: "/") else { break }
+      guard found != "/", let slash = found.utf8.lastIndex(of: UInt8(ascii: "/")) else { break }
       found = slash == found.startIndex ? "/" : String(found[..<slash])
     }
     return [

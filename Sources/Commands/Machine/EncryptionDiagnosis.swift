@@ -53,8 +53,8 @@ struct EncryptionDiagnosis {
   /// gocryptfs does not keep its memory from being swapped, and nothing else can for it.
   private var swap: Diagnosis {
     let name = "keys and swap"
-    let lines = (FD.text(of: "/proc/swaps", limit: 1 << 16) ?? "").split(separator: "\n").dropFirst()
-    let open = lines.compactMap { $0.split(separator: " ").first.map(String.init) }.filter {
+    let lines = (FD.text(of: "/proc/swaps", limit: 1 << 16) ?? "").parts(between: "\n").dropFirst()
+    let open = lines.compactMap { $0.parts(between: " ").first.map(String.init) }.filter {
       !Self.isSafe($0)
     }
     guard !open.isEmpty else {
@@ -69,7 +69,7 @@ struct EncryptionDiagnosis {
 
   /// Whether what is swapped there stays in memory, or is encrypted.
   private static func isSafe(_ device: String) -> Bool {
-    let name = device.split(separator: "/").last.map(String.init) ?? ""
+    let name = device.parts(between: "/").last.map(String.init) ?? ""
     return name.hasPrefix("zram")
       || FD.text(of: "/sys/block/\(name)/dm/uuid", limit: 256)?.hasPrefix("CRYPT-") == true
   }

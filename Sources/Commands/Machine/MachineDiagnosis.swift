@@ -60,7 +60,7 @@ struct MachineDiagnosis {
   }
 
   private var allowOther: Diagnosis {
-    let lines = Self.text(of: "/etc/fuse.conf").split(separator: "\n")
+    let lines = Self.text(of: "/etc/fuse.conf").parts(between: "\n")
     let isOn = lines.contains {
       $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) == ["user_allow_other"]
     }
@@ -72,7 +72,7 @@ struct MachineDiagnosis {
   }
 
   private var release: String {
-    let text = Self.text(of: "/proc/sys/kernel/osrelease").split(separator: "\n")
+    let text = Self.text(of: "/proc/sys/kernel/osrelease").parts(between: "\n")
     return text.first.map(String.init) ?? "unknown"
   }
 
@@ -151,7 +151,7 @@ struct MachineDiagnosis {
     ]
     let result = try? Subprocess.run(path, words, context)
     guard let result, result.end == .exited(0) else {
-      let why = result?.output.split(separator: "\n").first.map(String.init) ?? "it does not start"
+      let why = result?.output.parts(between: "\n").first.map(String.init) ?? "it does not start"
       let isOld = why.includes("Unknown option")
       return Diagnosis(
         name: "sandbox", level: .warn,

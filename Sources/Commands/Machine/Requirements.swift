@@ -42,7 +42,7 @@ enum Requirements {
   /// Looks for a program where the shell would, and where administrators' programs are.
   static func find(_ program: String, _ context: Context) -> String? {
     let path = (context.environment["PATH"] ?? "") + ":/usr/bin:/bin:/usr/sbin:/sbin"
-    return path.split(separator: ":").map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
+    return path.parts(between: ":").map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
   }
 
   static func isSetUserID(_ path: String) -> Bool {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 extension ManualPages {
   /// The page of a command, with what `--help` prints, and where to read on.
   static func page(for description: CommandDescription) -> ManualPage {
@@ -53,7 +55,7 @@ extension ManualPages {
       }
       (prose, table) = ([], [])
     }
-    for line in paragraph.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+    for line in paragraph.parts(between: "\n", keepingEmpty: true).map(String.init) {
       if line.hasPrefix("  ") {
         table.append(String(line.dropFirst(2)))
       } else {

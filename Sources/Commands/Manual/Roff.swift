@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// Text for a page of the manual, in the language of man(7).
 struct Roff {
   private(set) var source: String
@@ -76,7 +78,7 @@ struct Roff {
   /// Text to read: dashes of options, paths and what is quoted are those of ASCII, the others are hyphens.
   static func prose(_ text: String) -> String {
     var isQuoted = false
-    let words = text.split(separator: " ", omittingEmptySubsequences: false).map { word in
+    let words = text.parts(between: " ", keepingEmpty: true).map { word in
       let bare = word.drop { "([|".contains($0) }
       if bare.hasPrefix("'") { isQuoted = true }
       let isLiteral = isQuoted || bare.hasPrefix("-") || bare.contains { "/=~_*".contains($0) }

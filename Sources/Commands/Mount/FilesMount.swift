@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import LinuxIO
 internal import Policy
 internal import Store
 
@@ -36,7 +37,7 @@ struct FilesMount {
         "the mount option 'files' is for a user's own store; on this one each user mounts their own view "
           + "with 'insula mount --files'")
     }
-    let path = option.hasPrefix("~/") ? context.home + option.dropFirst() : option
+    let path = option.begins(with: "~/") ? context.home + option.dropFirst() : option
     return try prepare(path.isEmpty ? nil : path, beside: store.path, context)
   }
 

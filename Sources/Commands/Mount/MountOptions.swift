@@ -36,7 +36,7 @@ struct MountOptions: Equatable {
     // Devices can't be made in the tree, so none is ever used.
     serve.mountFlags = [.nodev]
     for word in values.flatMap(Self.words) {
-      let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      let parts = word.parts(between: "=", max: 1, keepingEmpty: true).map(String.init)
       let name = parts[0]
       if let value = parts.count > 1 ? parts[1] : nil {
         guard try takeValue(name, value) || Self.isForOthers(name) || sloppy else { throw Self.unknown(word) }
@@ -100,7 +100,7 @@ struct MountOptions: Equatable {
     case "fsname": source = value
     case "files": files = value
     case "servers":
-      guard value.hasPrefix("/") else {
+      guard value.begins(with: "/") else {
         throw Self.outOfRange(name, value, "the path of a file, from the root")
       }
       serve.serversFile = value

@@ -116,6 +116,6 @@ struct MountPoint {
   }
 
   private static func overlap(_ one: String, _ other: String) -> Bool {
-    one == other || one.hasPrefix(other + "/") || other.hasPrefix(one == "/" ? "/" : one + "/")
+    one == other || one.begins(with: other + "/") || other.begins(with: one == "/" ? "/" : one + "/")
   }
 }

@@ -39,8 +39,8 @@ enum TraceOutput {
 
   /// The directory that a path is in, and the last name; nil if it ends in none.
   private static func split(_ path: String) -> (above: String, name: String)? {
-    let end = path.lastIndex(of: "/")
-    let name = end.map { String(path[path.index(after: $0)...]) } ?? path
+    let end = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let name = end.map { String(path[path.utf8.index(after: $0)...]) } ?? path
     guard !name.isEmpty, name != ".", name != ".." else { return nil }
     return (end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ".", name)
   }

@@ -33,6 +33,6 @@ enum Unmounting {
   }
 
   private static func lastLine(_ text: String) -> String {
-    text.split(separator: "\n").last.map(String.init) ?? "fusermount3 gave no reason"
+    text.parts(between: "\n").last.map(String.init) ?? "fusermount3 gave no reason"
   }
 }

@@ -69,7 +69,7 @@ struct JoinedNetwork {
   var homes: String { url("Users") }
 
   private func url(_ name: String) -> String {
-    address.text + (address.text.hasSuffix("/") || address.text.hasSuffix(":") ? "" : "/") + name
+    address.text + (address.text.ends(with: "/") || address.text.hasSuffix(":") ? "" : "/") + name
   }
 
   // MARK: Its Library

@@ -46,7 +46,8 @@ struct OpenPanelCommand: Command {
     guard types.isEmpty || !arguments.has("folder") else {
       throw Self.description.error("'--types' is for files; leave it out with '--folder'")
     }
-    if let name, name.contains("/") || name == "." || name == ".." || name.utf8.count > 255 {
+    if let name, name.utf8.contains(UInt8(ascii: "/")) || name == "." || name == ".." || name.utf8.count > 255
+    {
       throw Self.description.error(
         "'\(name.sanitized)' is not the name of a file; give a name without a slash")
     }
@@ -58,7 +59,7 @@ struct OpenPanelCommand: Command {
   /// Extensions begin with a dot in the request, and may here.
   private static func types(_ list: String) throws(UsageError) -> [String] {
     var types: [String] = []
-    for word in list.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
+    for word in list.parts(between: ",", keepingEmpty: true).map(String.init) {
       let isType =
         word.utf8.count <= 128 && word != "." && !word.isEmpty
         && word.unicodeScalars.allSatisfy {

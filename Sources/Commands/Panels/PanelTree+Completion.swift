@@ -19,9 +19,9 @@ extension PanelTree {
   /// Completes the last name of a path; nil if nothing there begins like it.
   func complete(_ typed: String, _ request: PanelRequest) -> Completion? {
     if typed == "~" { return Completion(text: "~/", names: []) }
-    let slash = typed.lastIndex(of: "/")
+    let slash = typed.utf8.lastIndex(of: UInt8(ascii: "/"))
     let above = slash.map { String(typed[...$0]) } ?? ""
-    let beginning = slash.map { String(typed[typed.index(after: $0)...]) } ?? typed
+    let beginning = slash.map { String(typed[typed.utf8.index(after: $0)...]) } ?? typed
     let names = names(in: full(above), beginning, request)
     guard let first = names.first else { return nil }
     guard names.count > 1 else { return Completion(text: above + first, names: names) }

@@ -52,9 +52,9 @@ struct PanelTree {
 
   /// Where something is that a person typed: from the home, from the tree's root, or from the machine's.
   func full(_ typed: String) -> String {
-    if typed == "~" || typed.hasPrefix("~/") { return "\(root)/\(home)\(typed.dropFirst())" }
-    if typed == root || typed.hasPrefix(root + "/") { return typed }
-    return typed.hasPrefix("/") ? root + typed : "\(root)/\(home)/\(typed)"
+    if typed == "~" || typed.begins(with: "~/") { return "\(root)/\(home)\(typed.dropFirst())" }
+    if typed == root || typed.begins(with: root + "/") { return typed }
+    return typed.begins(with: "/") ? root + typed : "\(root)/\(home)/\(typed)"
   }
 
   // MARK: Choosing
@@ -83,8 +83,10 @@ struct PanelTree {
   private func chooseSave(
     _ full: String, _ typed: String, _ request: PanelRequest, replacing: Bool
   ) throws(Refusal) -> Choice {
-    guard let slash = full.lastIndex(of: "/") else { throw refusal(typed, "is not in the tree") }
-    let name = String(full[full.index(after: slash)...])
+    guard let slash = full.utf8.lastIndex(of: UInt8(ascii: "/")) else {
+      throw refusal(typed, "is not in the tree")
+    }
+    let name = String(full[full.utf8.index(after: slash)...])
     guard !name.isEmpty, name != ".", name != ".." else { throw refusal(typed, "has no name for the file") }
     let parent = try open(String(full[..<slash]), typed)
     guard try status(parent.fd, typed).isDirectory else { throw refusal(typed, "is not in a folder") }
@@ -150,7 +152,7 @@ struct PanelTree {
     guard let bytes = try? fd.ownPath(), let path = String(validating: bytes, as: UTF8.self) else {
       throw refusal(typed, "has a path that is too long, or not text")
     }
-    guard path.hasPrefix(root + "/") else {
+    guard path.begins(with: root + "/") else {
       throw refusal(
         typed, path == root ? "is the whole tree; choose something in it" : "is not in the tree at \(root)")
     }

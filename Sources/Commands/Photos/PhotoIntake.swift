@@ -40,7 +40,7 @@ struct PhotoIntake {
       .map(Array.init)
     do throws(Errno) {
       guard path.allSatisfy(Self.isName) else { throw .EINVAL }
-      let data = try tree.directory(at: task.data.split(separator: "/").map(String.init))
+      let data = try tree.directory(at: task.data.parts(between: "/").map(String.init))
       return try ItemFiles.open(path, in: data.fd)
     } catch {
       let words = error == .EINVAL ? "it is no regular file in the app's home" : error.message

@@ -92,8 +92,8 @@ struct Completion {
       else { return }
       if found.takesRest {
         isRest = true
-      } else if let equals = word.firstIndex(of: "=") {
-        values[name] = String(word[word.index(after: equals)...])
+      } else if let equals = word.utf8.firstIndex(of: UInt8(ascii: "=")) {
+        values[name] = String(word[word.utf8.index(after: equals)...])
       } else {
         option = found
       }
@@ -107,7 +107,9 @@ struct Completion {
       kind = .file
       return
     }
-    if state.takesOptions, current.hasPrefix("--"), let equals = current.firstIndex(of: "=") {
+    if state.takesOptions, current.hasPrefix("--"),
+      let equals = current.utf8.firstIndex(of: UInt8(ascii: "="))
+    {
       let name = current.dropFirst(2).prefix { $0 != "=" }
       prefix = String(current[...equals])
       return offer(description.options.first { $0.name == name && $0.value != nil }?.kind ?? .other)
@@ -129,8 +131,8 @@ struct Completion {
     case .helpTopic: offer(Verbs.helpTopics.map { Candidate(word: $0, help: Verbs.summary($0)) })
     case .list(let words):
       let typed = current.dropFirst(prefix.count)
-      let done = typed.lastIndex(of: ",").map { String(typed[...$0]) } ?? ""
-      let given = done.split(separator: ",").map(String.init)
+      let done = typed.utf8.lastIndex(of: UInt8(ascii: ",")).map { String(typed[...$0]) } ?? ""
+      let given = done.parts(between: ",").map(String.init)
       offer(words.filter { !given.contains($0) }.map { Candidate(word: done + $0) })
     case .either(let first, let second):
       offer(first)

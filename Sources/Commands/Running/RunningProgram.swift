@@ -128,7 +128,7 @@ struct RunningProgram {
   }
 
   private static func firstChild(of pid: Int32) -> Int32? {
-    FD.text(of: "/proc/\(pid)/task/\(pid)/children", limit: 4096)?.split(separator: " ").first.flatMap {
+    FD.text(of: "/proc/\(pid)/task/\(pid)/children", limit: 4096)?.parts(between: " ").first.flatMap {
       Int32($0)
     }
   }

@@ -89,17 +89,17 @@ struct StartDiagnosis {
 
   /// The path that the app would start; nil if there is none of that name.
   private func shownPath(of program: String) -> String? {
-    if program.hasPrefix("/") { return program }
+    if program.begins(with: "/") { return program }
     if program.utf8.contains(UInt8(ascii: "/")) { return "\(directory)/\(program)" }
-    return SandboxEnvironment.path.split(separator: ":").map { "\($0)/\(program)" }.first { open($0) != nil }
+    return SandboxEnvironment.path.parts(between: ":").map { "\($0)/\(program)" }.first { open($0) != nil }
   }
 
   /// Where that is for us.
   private func place(of path: String) -> String {
-    if path == mountPoint || path.hasPrefix(mountPoint + "/") {
+    if path == mountPoint || path.begins(with: mountPoint + "/") {
       return tree + path.dropFirst(mountPoint.count)
     }
-    let isLinked = Sandbox.domainNames(besides: mountPoint).contains { path.hasPrefix("/\($0)/") }
+    let isLinked = Sandbox.domainNames(besides: mountPoint).contains { path.begins(with: "/\($0)/") }
     return isLinked ? tree + path : path
   }
 
@@ -109,6 +109,6 @@ struct StartDiagnosis {
 
   /// Whether this is in the app's containers, or in what it was granted, where nothing runs.
   private func isWritable(_ path: String) -> Bool {
-    path.hasPrefix(mountPoint + "/Users/") && access(place(of: path), X_OK) != 0
+    path.begins(with: mountPoint + "/Users/") && access(place(of: path), X_OK) != 0
   }
 }

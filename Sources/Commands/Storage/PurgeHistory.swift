@@ -25,11 +25,11 @@ struct PurgeHistory {
       app = entry.app ?? ""
       (user, by) = (entry.user, entry.by)
       // caches, 100 bytes, since the disk is nearly full
-      let parts = (entry.detail ?? "").split(separator: ",", maxSplits: 2).map {
+      let parts = (entry.detail ?? "").parts(between: ",", max: 2).map {
         $0.drop { $0 == " " }
       }
       place = parts.first.flatMap { PurgePlace(rawValue: String($0)) }
-      bytes = parts.count > 1 ? parts[1].split(separator: " ").first.flatMap { Int64($0) } : nil
+      bytes = parts.count > 1 ? parts[1].parts(between: " ").first.flatMap { Int64($0) } : nil
       let since = "since "
       because = parts.count > 2 && parts[2].hasPrefix(since) ? String(parts[2].dropFirst(since.count)) : nil
     }

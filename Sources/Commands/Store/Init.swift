@@ -73,7 +73,7 @@ struct InitCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     // As far as it is missing, as XDG says; the way to another store is the person's own.
-    if store == nil, let end = context.defaultStore.lastIndex(of: "/") {
+    if store == nil, let end = context.defaultStore.utf8.lastIndex(of: UInt8(ascii: "/")) {
       Context.makeDirectories(String(context.defaultStore[..<end]))
     }
     let path = context.absolute(store ?? context.defaultStore)

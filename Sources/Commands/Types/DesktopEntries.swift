@@ -34,7 +34,7 @@ struct DesktopEntries {
   }
 
   private static func dataHome(_ context: Context) -> String {
-    if let place = context.environment["XDG_DATA_HOME"], place.hasPrefix("/") { return place }
+    if let place = context.environment["XDG_DATA_HOME"], place.begins(with: "/") { return place }
     return context.home + "/.local/share"
   }
 
@@ -125,7 +125,7 @@ struct DesktopEntries {
       let name = String(decoding: entry.name, as: UTF8.self)
       guard name.hasPrefix(Self.prefix), name.hasSuffix(".desktop"), !names.contains(name),
         let bytes = try? directory.contents(of: name, limit: 1 << 16),
-        String(decoding: bytes, as: UTF8.self).split(separator: "\n").contains(where: {
+        String(decoding: bytes, as: UTF8.self).parts(between: "\n").contains(where: {
           $0.hasPrefix(Self.mark)
         })
       else { continue }

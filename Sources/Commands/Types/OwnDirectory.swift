@@ -35,7 +35,7 @@ extension Context {
     try refuseSomebodyElses(path, advice: advice)
     guard uid == 0, let resolved = realPath(path) else { return }
     var way = ""
-    for part in resolved.split(separator: "/") {
+    for part in resolved.parts(between: "/") {
       way += "/" + part
       try refuseSomebodyElses(way, advice: advice)
     }

@@ -61,6 +61,6 @@ enum AppProcesses {
 
   /// The numbers of a process in all namespaces that it is in, ours first.
   private static func numbers(of process: Int32) -> [Int32] {
-    (ProcessID.field("NSpid", of: "\(process)") ?? "").split(separator: "\t").compactMap { Int32($0) }
+    (ProcessID.field("NSpid", of: "\(process)") ?? "").parts(between: "\t").compactMap { Int32($0) }
   }
 }

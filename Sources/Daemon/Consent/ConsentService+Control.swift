@@ -263,7 +263,7 @@ extension PanelRequest {
   ///
   /// A slash becomes a colon, as on a Mac.
   private static func fileName(_ text: String) -> String? {
-    let name = String(text.sanitized.map { $0 == "/" ? ":" : $0 })
+    let name = text.sanitized.replacing("/", by: ":")
     return ["", ".", ".."].contains(name) ? nil : name
   }
 }

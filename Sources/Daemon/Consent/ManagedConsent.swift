@@ -105,7 +105,7 @@ package final class ManagedConsent: Sendable {
   }
 
   private func open() throws(Errno) -> OwnedFD {
-    var names = Self.path.split(separator: "/").map { Array($0.utf8) }
+    var names = Self.path.parts(between: "/").map { Array($0.utf8) }
     let name = names.removeLast()
     // Whoever has made them may have spelled them otherwise, where that makes no difference.
     var directory = try store.tree.reopened(O_RDONLY | O_DIRECTORY)

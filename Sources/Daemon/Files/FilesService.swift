@@ -35,14 +35,14 @@ final class FilesService: Sendable {
 
   private func mount(_ request: FilesRequest, for user: UInt32, _ group: UInt32) throws(ControlFailure) {
     let path = request.mountPoint
-    let names = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-    guard path.hasPrefix("/"), path.utf8.count < 4096, !path.utf8.contains(0),
+    let names = path.parts(between: "/", keepingEmpty: true).dropFirst()
+    guard path.begins(with: "/"), path.utf8.count < 4096, !path.utf8.contains(0),
       !names.contains(where: { ["", ".", ".."].contains($0) })
     else {
       throw ControlFailure("the mount point of a files view must be a plain absolute path", .EINVAL)
     }
     let tree = server.mountPoint
-    guard path != tree, !path.hasPrefix(tree == "/" ? tree : tree + "/") else {
+    guard path != tree, !path.begins(with: tree == "/" ? tree : tree + "/") else {
       throw ControlFailure("a files view can't be mounted inside the store's own mount \(tree)", .EINVAL)
     }
     guard !server.files.all.contains(where: { $0.mount.user == user && $0.mount.path == path }) else {

@@ -74,7 +74,7 @@ struct NetworkFile: Equatable, Sendable {
   init(_ text: String) {
     var hosts: [String: String] = [:]
     var seen: Set<String> = []
-    for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    for (index, line) in text.parts(between: "\n", keepingEmpty: true).enumerated() {
       let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" }).map(String.init)
       guard let first = words.first, !first.hasPrefix("#") else { continue }
       do throws(Refusal) {

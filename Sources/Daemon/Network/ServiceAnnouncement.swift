@@ -20,7 +20,7 @@ extension NetworkShare {
   /// What was found out about whom.
   static func announced(in text: String) -> [NetworkShare] {
     var found: [NetworkShare] = []
-    for line in text.split(separator: "\n") where found.count < most {
+    for line in text.parts(between: "\n") where found.count < most {
       guard let share = announced(byLine: line) else { continue }
       // Each is there once for each interface and protocol.
       if !found.contains(where: { $0.host == share.host && $0.name == share.name }) { found.append(share) }
@@ -30,7 +30,7 @@ extension NetworkShare {
 
   /// A line is `=;eth0;IPv4;NAME;KIND;local;HOST.local;ADDRESS;PORT;TEXT...`.
   private static func announced(byLine line: Substring) -> NetworkShare? {
-    let fields = line.split(separator: ";", maxSplits: 9, omittingEmptySubsequences: false).map(String.init)
+    let fields = line.parts(between: ";", max: 9, keepingEmpty: true).map(String.init)
     guard fields.count == 10, fields[0] == "=", let scheme = kinds[fields[4]], fields[6].hasSuffix(".local"),
       let port = UInt16(fields[8]), port > 0, let name = unescaped(fields[3]), name == name.sanitized
     else { return nil }
@@ -47,7 +47,7 @@ extension NetworkShare {
 
   /// The path in a text such as `"path=/music" "u=..."`.
   private static func path(in text: String) -> String {
-    for word in text.split(separator: "\"") where word.hasPrefix("path=/") {
+    for word in text.parts(between: "\"") where word.begins(with: "path=/") {
       let path = word.dropFirst("path=".count)
       if path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "?") }) { return String(path) }
     }

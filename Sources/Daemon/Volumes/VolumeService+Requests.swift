@@ -378,7 +378,7 @@ private enum VolumeName {
     case .directory: return last
     case .server: return Array((ServerAddress(text)?.name ?? "Untitled").utf8)
     case .disk:
-      guard text.hasPrefix("/") else { return Array("Untitled".utf8) }
+      guard text.begins(with: "/") else { return Array("Untitled".utf8) }
       // The image of a disk.
       let period = last.lastIndex(of: UInt8(ascii: ".")) ?? last.endIndex
       return period > 0 ? Array(last[..<period]) : last

@@ -92,7 +92,7 @@ struct EngineProgram: Equatable {
       try self.init(
         rclone: "\(address.host):\(address.path)", for: user, isReadOnly: isReadOnly, at: place)
     case .gluster:
-      let names = address.path.split(separator: "/").map(String.init)
+      let names = address.path.parts(between: "/").map(String.init)
       guard let name = names.first else {
         throw EngineFailure(.EINVAL, "write 'gluster://HOST/VOLUME', or a directory of it")
       }
@@ -187,7 +187,7 @@ struct EngineProgram: Equatable {
   static let searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
   static func find(_ program: String, in package: String) throws(EngineFailure) -> String {
-    let places = searchPath.split(separator: ":").map { "\($0)/\(program)" }
+    let places = searchPath.parts(between: ":").map { "\($0)/\(program)" }
     guard let path = places.first(where: { access($0, X_OK) == 0 }) else {
       throw EngineFailure(
         .ENOENT, "\(program) is not installed; install it (Debian: 'apt install \(package)'), and try again")

@@ -16,7 +16,7 @@ extension EngineSupervisor {
     try attempt({ "no place can be made to mount it: \($0.message)" }) { () throws(Errno) in
       guard isSystem else {
         let own = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
-        let parent = own.hasPrefix("/") ? own : "/tmp"
+        let parent = own.begins(with: "/") ? own : "/tmp"
         var template = Array("\(parent)/insula-volume.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Errno.last }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -39,18 +39,18 @@ extension EngineSupervisor {
     var needed = [
       "/usr", "/lib", "/etc", "/var/lib", "/tmp", "/run", Account.numbered(order.user)?.home ?? "/",
     ]
-    needed += EngineProgram.searchPath.split(separator: ":").map(String.init)
+    needed += EngineProgram.searchPath.parts(between: ":").map(String.init)
     switch order.source {
     case .kernel(let disk), .program(let disk):
       needed.append(disk)
-      if disk.hasPrefix("/dev/") {
+      if disk.begins(with: "/dev/") {
         needed += LoopDevice.Image.path(of: String(disk.dropFirst(5))).map { [$0] } ?? []
       }
     case .server, .encrypted, .ownDisk: break
     }
     for entry in try MountTable.current().entries.reversed() {
       let isNeeded = needed.contains { path in
-        entry.mountPoint == "/" || path == entry.mountPoint || path.hasPrefix(entry.mountPoint + "/")
+        entry.mountPoint == "/" || path == entry.mountPoint || path.begins(with: entry.mountPoint + "/")
       }
       let isOthers = !isNeeded && (entry.device.major != 0 || entry.type.hasPrefix("fuse"))
       guard isOthers || entry.type.hasPrefix("fuse.insula") else { continue }
@@ -82,7 +82,7 @@ extension EngineSupervisor {
   /// Finds a disk, and what is on it.
   func examine(_ disk: String) throws(EngineFailure) -> FoundDisk {
     var path = disk
-    if !disk.hasPrefix("/") {
+    if !disk.begins(with: "/") {
       guard let found = Self.find(disk) else { throw EngineFailure(.ENOENT, "there is no disk \(disk)") }
       path = found
     }
@@ -91,7 +91,7 @@ extension EngineSupervisor {
         try asUser { () throws(Errno) in
           let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY
           // A link on the way could lead elsewhere the next time; those of devices are the machine's.
-          return disk.hasPrefix("/")
+          return disk.begins(with: "/")
             ? try FD.cwd.openWithoutLinks(path, flags) : try FD.cwd.openFollowing(path, flags)
         }
       })
@@ -190,7 +190,7 @@ extension EngineSupervisor {
 
   /// The path of a disk that is given by its number or its label.
   private static func find(_ disk: String) -> String? {
-    let parts = disk.split(separator: "=", maxSplits: 1).map(String.init)
+    let parts = disk.parts(between: "=", max: 1).map(String.init)
     guard parts.count == 2, let directory = ["UUID": "by-uuid", "LABEL": "by-label"][parts[0]],
       !parts[1].utf8.contains(UInt8(ascii: "/")), ![".", ".."].contains(parts[1])
     else { return nil }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// The address of a directory on a server, as a URL has it.
 ///
 /// Programs are started with parts of it, so nothing in it can be taken for an option.
@@ -26,7 +28,9 @@ package struct ServerAddress: Equatable, Sendable {
 
   /// Where the slashes after the scheme are.
   private static func schemeEnd(of text: String) -> String.Index? {
-    guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else { return nil }
+    guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), text[colon...].begins(with: "://") else {
+      return nil
+    }
     return colon
   }
 
@@ -34,8 +38,8 @@ package struct ServerAddress: Equatable, Sendable {
   package init?(_ text: String) {
     if text.hasPrefix("rclone:") {
       let rest = text.dropFirst("rclone:".count)
-      guard let colon = rest.firstIndex(of: ":") else { return nil }
-      let path = String(rest[rest.index(after: colon)...])
+      guard let colon = rest.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+      let path = String(rest[rest.utf8.index(after: colon)...])
       self.init(.rclone, user: nil, host: String(rest[..<colon]), port: nil, path: path)
       return
     }
@@ -43,19 +47,23 @@ package struct ServerAddress: Equatable, Sendable {
       scheme != .rclone
     else { return nil }
     let rest = text[end...].dropFirst("://".count)
-    let slash = rest.firstIndex(of: "/") ?? rest.endIndex
+    let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
     guard let path = Self.decoded(rest[slash...]) else { return nil }
     var authority = rest[..<slash]
     var user: String?
-    if let at = authority.lastIndex(of: "@") {
+    if let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) {
       guard let name = Self.decoded(authority[..<at]) else { return nil }
       user = name
-      authority = authority[authority.index(after: at)...]
+      authority = authority[authority.utf8.index(after: at)...]
     }
     var port: UInt16?
     let isBracketed = authority.hasPrefix("[")
-    if let colon = authority.lastIndex(of: ":"), !isBracketed || authority[..<colon].hasSuffix("]") {
-      guard let number = UInt16(authority[authority.index(after: colon)...]), number > 0 else { return nil }
+    if let colon = authority.utf8.lastIndex(of: UInt8(ascii: ":")),
+      !isBracketed || authority[..<colon].hasSuffix("]")
+    {
+      guard let number = UInt16(authority[authority.utf8.index(after: colon)...]), number > 0 else {
+        return nil
+      }
       port = number
       authority = authority[..<colon]
     }
@@ -132,7 +140,7 @@ package struct ServerAddress: Equatable, Sendable {
 
   /// What a volume of it is called if nobody says otherwise.
   package var name: String {
-    let last = path.split(separator: "/").last.map(String.init) ?? ""
+    let last = path.parts(between: "/").last.map(String.init) ?? ""
     return last.isEmpty || last == "." || last == ".." ? host : last
   }
 

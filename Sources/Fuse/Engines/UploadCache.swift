@@ -23,7 +23,7 @@ struct UploadCache: Equatable {
   /// upload from it.
   func open(milliseconds: Int, _ isGivenUp: () -> Bool) throws(Errno) -> OwnedFD {
     var made = ""
-    for name in path.split(separator: "/") {
+    for name in path.parts(between: "/") {
       made += "/\(name)"
       _ = mkdir(made, S_IRWXU)
     }

@@ -40,7 +40,7 @@ package final class DescriptorStore: Sendable {
     guard environment["LISTEN_PID"] == String(getpid()),
       let count = environment["LISTEN_FDS"].flatMap({ Int($0) }), (1...1 << 16).contains(count)
     else { return [:] }
-    let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
+    let names = (environment["LISTEN_FDNAMES"] ?? "").parts(between: ":", keepingEmpty: true)
     var found: [String: FD] = [:]
     for (index, name) in names.prefix(count).enumerated() {
       let fd = FD(STDERR_FILENO + 1 + Int32(index))

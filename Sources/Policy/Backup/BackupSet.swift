@@ -32,7 +32,7 @@ package enum BackupSet {
     let reason: Reason
 
     init(_ path: String, _ reason: Reason) {
-      self.path = path.split(separator: "/").map(String.init)
+      self.path = path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
       self.reason = reason
     }
   }

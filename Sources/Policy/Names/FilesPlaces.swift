@@ -85,6 +85,6 @@ package struct FilesPlaces: Equatable, Sendable {
       name.unicodeScalars.allSatisfy({ $0 == " " || $0.properties.generalCategory != .spaceSeparator })
     else { return nil }
     // As Finder does it.
-    return String(name.map { $0 == "/" ? ":" : $0 })
+    return name.replacing("/", by: ":")
   }
 }

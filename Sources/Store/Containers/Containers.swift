@@ -223,7 +223,7 @@ package final class Containers: Sendable {
   ) throws(StoreError) -> OwnedFD {
     var directory = try explaining("open", homePath) { () throws(Errno) in try home.duplicated() }
     var at = homePath
-    for name in ContainerLayout.directory(of: kind).split(separator: "/").map(String.init) {
+    for name in ContainerLayout.directory(of: kind).parts(between: "/").map(String.init) {
       at += "/" + name
       try requireDirectory(name, in: directory.fd, owner, at)
       directory = try explaining("open", at) { () throws(Errno) in

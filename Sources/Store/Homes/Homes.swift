@@ -253,7 +253,7 @@ package final class Homes: Sendable {
   /// The name of the home that a path below the root of the tree leads into; nil for one that leads
   /// elsewhere.
   package static func name(in path: String) -> String? {
-    let names = path.split(separator: "/")
+    let names = path.parts(between: "/")
     return names.count > 1 && names[0] == "Users" ? String(names[1]) : nil
   }
 
@@ -264,7 +264,7 @@ package final class Homes: Sendable {
         "it is empty"
       } else if name == "Shared" {
         "this is the directory that all users share"
-      } else if name.hasPrefix(".") || name.hasPrefix("-") {
+      } else if name.begins(with: ".") || name.begins(with: "-") {
         "it starts with '\(name.prefix(1))'"
       } else if name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 0x20 || $0 == 0x7f }) {
         "it contains a slash or a control character"

@@ -107,7 +107,7 @@ extension VolumeRecord {
     case users
 
     /// Its names below the root of the tree.
-    package var names: [[UInt8]] { path.split(separator: "/").map { Array($0.utf8) } }
+    package var names: [[UInt8]] { path.parts(between: "/").map { Array($0.utf8) } }
 
     /// The same as the registry has it.
     package var path: String {

@@ -135,7 +135,7 @@ extension Volume {
     var parent: FD { opened.fd }
 
     init(of path: String, in tree: FD) throws(Errno) {
-      var names = path.split(separator: "/").map(String.init)
+      var names = path.parts(between: "/").map(String.init)
       guard let last = names.popLast(), last != ".", last != "..", !last.utf8.contains(0) else {
         throw .EINVAL
       }

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Daemon
+internal import LinuxIO
 internal import Policy
 
 extension PortalAsker {
@@ -86,7 +87,7 @@ extension PortalAsker {
 
   /// The path that a file's address stands for; nil for what is elsewhere.
   static func path(_ address: String) -> String? {
-    guard address.hasPrefix("file://") else { return nil }
+    guard address.begins(with: "file://") else { return nil }
     var rest = Array(address.utf8.dropFirst(7))[...]
     if rest.starts(with: "localhost/".utf8) { rest = rest.dropFirst(9) }
     guard rest.first == UInt8(ascii: "/") else { return nil }

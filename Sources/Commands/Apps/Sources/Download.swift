@@ -54,7 +54,7 @@ struct Download {
     }
     guard end == .exited(0) else {
       let why =
-        String(decoding: words, as: UTF8.self).split(separator: "\n").last.map(String.init) ?? "no reason"
+        String(decoding: words, as: UTF8.self).parts(between: "\n").last.map(String.init) ?? "no reason"
       throw CommandFailure(.failed, "can't fetch \(address): \(why)".sanitized)
     }
     guard lseek(file.fd.raw, 0, SEEK_SET) == 0 else { throw Errno.EIO }

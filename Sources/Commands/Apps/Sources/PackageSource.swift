@@ -26,19 +26,19 @@ enum PackageSource {
     let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && ![0x22, 0x3c, 0x3e, 0x5c].contains($0) }
     switch scheme {
     case "file":
-      guard rest.hasPrefix("/"), !rest.utf8.contains(UInt8(ascii: "%")) else {
+      guard rest.begins(with: "/"), !rest.utf8.contains(UInt8(ascii: "%")) else {
         throw verb.error("'\(text.sanitized)' can't be used; give the directory by its path")
       }
       self = .directory(rest)
     case "http", "https":
-      guard isPlain, !rest.isEmpty, !rest.hasPrefix("/"), !rest.hasPrefix("-"),
+      guard isPlain, !rest.isEmpty, !rest.begins(with: "/"), !rest.hasPrefix("-"),
         !rest.utf8.contains(where: { [UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@")].contains($0) })
       else {
         throw verb.error(
           "'\(text.sanitized)' is no address of a directory; it may have no name of a user, '?' or '#' in it")
       }
       var address = rest
-      while address.hasSuffix("/") { address.removeLast() }
+      while address.ends(with: "/") { address.removeLast() }
       self = .server("\(scheme)://\(address)/")
     default:
       throw verb.error(

@@ -59,7 +59,7 @@ struct SeenIndexes: ~Copyable {
   private func last() throws -> Int64? {
     do throws(Errno) {
       let text = String(decoding: try directory.fd.contents(of: file, limit: 64), as: UTF8.self)
-      return Int64(text.split(separator: "\n").first ?? "")
+      return Int64(text.parts(between: "\n").first ?? "")
     } catch .ENOENT {
       return nil
     } catch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
 internal import Policy
 
 /// Which backups are kept: `last=3,daily=7,weekly=4`.
@@ -16,8 +17,8 @@ struct BackupKeep: Equatable {
   /// Nil for what says nothing, or to keep nothing.
   init?(_ text: String) {
     var counts: [(unit: String, count: Int)] = []
-    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-      let words = part.split(separator: "=", omittingEmptySubsequences: false)
+    for part in text.parts(between: ",", keepingEmpty: true) {
+      let words = part.parts(between: "=", keepingEmpty: true)
       guard words.count == 2, let unit = Self.units.first(where: { $0 == words[0] }),
         let count = Int(words[1]), (1...100_000).contains(count), !counts.contains(where: { $0.unit == unit })
       else { return nil }

@@ -114,8 +114,10 @@ struct BackupRepository {
   /// For messages: without a password that may stand in an address.
   var shown: String {
     guard let address else { return "the repository" }
-    let parts = address.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, let slash = parts[0].lastIndex(of: "/") else { return address.sanitized }
+    let parts = address.parts(between: "@", max: 1, keepingEmpty: true)
+    guard parts.count == 2, let slash = parts[0].utf8.lastIndex(of: UInt8(ascii: "/")) else {
+      return address.sanitized
+    }
     // 'rest:https://anna:secret@example.org/' has one after the second colon.
     let account = parts[0][slash...].prefix { $0 != ":" }
     return (parts[0][..<slash] + account + "@" + parts[1]).sanitized

@@ -81,8 +81,8 @@ struct SnapshotRestore {
 
   /// Whether a path leads from the root to a directory below it, by names that mean nothing else.
   private static func isPlain(_ path: String) -> Bool {
-    let names = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-    return path.hasPrefix("/") && !names.isEmpty
+    let names = path.parts(between: "/", keepingEmpty: true).dropFirst()
+    return path.begins(with: "/") && !names.isEmpty
       && names.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." && !$0.utf8.contains(0) }
   }
 
@@ -154,7 +154,7 @@ struct SnapshotRestore {
     }
     if DaemonSearch.mount(containing: base) != nil { throw refuse("it is in an insula mount") }
     var path = ""
-    for name in [""] + base.split(separator: "/").map(String.init) {
+    for name in [""] + base.parts(between: "/").map(String.init) {
       path += name.isEmpty ? "" : "/" + name
       guard let directory = try? FD.cwd.openWithoutLinks(path.isEmpty ? "/" : path, pathOnly | O_DIRECTORY),
         let status = try? directory.fd.status()

@@ -11,7 +11,7 @@ extension FD {
   func withMadeParent<Result: ~Copyable>(
     of path: String, _ body: (FD, String) throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    let parts = path.split(separator: "/").map(String.init)
+    let parts = path.parts(between: "/").map(String.init)
     var parent = try duplicated()
     for part in parts.dropLast() {
       let above = parent.fd

@@ -71,7 +71,7 @@ struct LibrarySearch {
           place = origin + place.dropFirst(word.count)
           isByOrigin = true
         }
-        return place.hasPrefix("/") && !place.utf8.contains(UInt8(ascii: "$")) ? (place, isByOrigin) : nil
+        return place.begins(with: "/") && !place.utf8.contains(UInt8(ascii: "$")) ? (place, isByOrigin) : nil
       }
     }
   }
@@ -80,7 +80,7 @@ struct LibrarySearch {
   func libraries(of path: String, _ program: ELFFile) throws(CommandFailure) -> [Library] {
     var found: [Library] = []
     var known: Set<String> = []
-    let isInTree = tree.map { path.hasPrefix($0 + "/") } ?? false
+    let isInTree = tree.map { path.begins(with: $0 + "/") } ?? false
     var pending = [Loader(path: path, file: program, inherited: [], isMoved: !isInTree)]
     while let loader = pending.popLast() {
       for name in loader.file.libraries where known.insert(name).inserted {
@@ -90,7 +90,7 @@ struct LibrarySearch {
         guard let (library, file, isVisible) = try find(name, for: loader) else { continue }
         let isPart = Self.parts.contains { name.hasPrefix($0) }
         let isTaken = !isPart && (choice == .all || !isVisible)
-        let isKept = tree.map { library.hasPrefix($0 + "/") } ?? false
+        let isKept = tree.map { library.begins(with: $0 + "/") } ?? false
         if isTaken, !isKept { found.append(Library(name: name, path: library)) }
         // What the machine has, finds what it needs there.
         guard isTaken || isKept else { continue }
@@ -108,7 +108,7 @@ struct LibrarySearch {
     var candidates: [(path: String, isVisible: Bool)] = []
     if name.utf8.contains(UInt8(ascii: "/")) {
       // It is loaded from that path and from nowhere else.
-      guard name.hasPrefix("/"), Sandbox.shows(name) else {
+      guard name.begins(with: "/"), Sandbox.shows(name) else {
         throw CommandFailure(
           .failed,
           "\(loader.path.sanitized) loads '\(name.sanitized)', which apps don't see; only a name can be found"

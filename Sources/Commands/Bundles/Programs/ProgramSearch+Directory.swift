@@ -38,8 +38,8 @@ extension ProgramSearch {
   /// The file that is to be started, from the directory on.
   private func startedFile(in directory: FD, _ path: String) throws -> String {
     if let executable {
-      let names = executable.split(separator: "/")
-      guard !executable.hasPrefix("/"), !names.isEmpty, !names.contains(".."), !names.contains(".") else {
+      let names = executable.parts(between: "/")
+      guard !executable.begins(with: "/"), !names.isEmpty, !names.contains(".."), !names.contains(".") else {
         throw NewAppCommand.description.error("'--executable' is a path from the directory on, without '..'")
       }
       return names.joined(separator: "/")
@@ -77,7 +77,7 @@ extension ProgramSearch {
     _ line: ScriptLine, _ started: String, in directory: FD, _ path: String, _ plan: inout AppPlan
   ) throws -> [Launcher.Word] {
     let script = Launcher.Word.program(started)
-    if line.interpreter.hasPrefix(path + "/") {
+    if line.interpreter.begins(with: path + "/") {
       let inside = String(line.interpreter.dropFirst(path.utf8.count + 1))
       return [.program(inside)] + (line.argument.map { [.plain($0)] } ?? []) + [script]
     }

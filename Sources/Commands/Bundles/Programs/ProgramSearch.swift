@@ -48,18 +48,20 @@ struct ProgramSearch {
 
   /// Its path without links.
   private func find(_ word: String) throws -> String {
-    let installed = word.contains("/") ? nil : Self.installed(word, context.environment["PATH"] ?? "")
+    let installed =
+      word.utf8.contains(UInt8(ascii: "/")) ? nil : Self.installed(word, context.environment["PATH"] ?? "")
     let path = installed ?? context.absolute(word)
     guard let real = realPath(path) else {
-      let hint = word.contains("/") ? "" : "; it is neither a program in PATH nor a file here"
+      let hint =
+        word.utf8.contains(UInt8(ascii: "/")) ? "" : "; it is neither a program in PATH nor a file here"
       throw CommandFailure(.failed, "can't find \(word.sanitized)\(hint)")
     }
     return real
   }
 
   private static func installed(_ name: String, _ places: String) -> String? {
-    places.split(separator: ":").map { "\($0)/\(name)" }.first { path in
-      guard path.hasPrefix("/"), access(path, X_OK) == 0,
+    places.parts(between: ":").map { "\($0)/\(name)" }.first { path in
+      guard path.begins(with: "/"), access(path, X_OK) == 0,
         let file = try? FD.cwd.openFollowing(path, pathOnly)
       else { return false }
       return (try? file.fd.status().isRegular) ?? false

@@ -35,7 +35,7 @@ struct ListedFileDescription: Encodable {
 
   init(_ file: ListedFile, in directory: String?, _ names: AccountNames) {
     let name = String(decoding: file.name, as: UTF8.self)
-    self.file = directory.map { $0.hasSuffix("/") ? $0 + name : "\($0)/\(name)" } ?? name
+    self.file = directory.map { $0.ends(with: "/") ? $0 + name : "\($0)/\(name)" } ?? name
     self.name = file.shown?.name
     let status = file.status
     kind = file.shown?.isPackage == true ? "package" : file.kind.word

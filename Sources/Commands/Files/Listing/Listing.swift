@@ -85,7 +85,7 @@ struct Listing {
 
   /// Not what is below a hidden directory, unless hidden names are wanted, and not what is in a package.
   private func isShown(_ path: String, below start: String) -> Bool {
-    let names = path.dropFirst(start.count).split(separator: "/")
+    let names = path.dropFirst(start.count).parts(between: "/")
     guard options.showsHidden || !names.contains(where: { $0.hasPrefix(".") }) else { return false }
     guard !closed.isEmpty else { return true }
     return !names.contains { closed.contains(String(path[..<$0.endIndex])) }
@@ -103,7 +103,7 @@ struct Listing {
         let file = try listed(name, String(decoding: name, as: UTF8.self), child.fd)
         let isHidden = file.shown?.isHidden == true && !options.showsHidden
         if isHidden || file.shown?.isPackage == true {
-          closed.insert("\(path)\(path.hasSuffix("/") ? "" : "/")\(String(decoding: name, as: UTF8.self))")
+          closed.insert("\(path)\(path.ends(with: "/") ? "" : "/")\(String(decoding: name, as: UTF8.self))")
         }
         if !isHidden { files.append(file) }
       } catch {

@@ -28,9 +28,9 @@ struct DesktopSockets {
   /// Entering a namespace of our own must have come before, and leaving the tree must not.
   init(_ context: Context) {
     let variables = context.environment
-    let runtime = variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    let runtime = variables["XDG_RUNTIME_DIR"].flatMap { $0.begins(with: "/") ? $0 : nil }
     func below(_ directory: String?, _ name: String) -> String? {
-      name.hasPrefix("/") ? name : directory.map { "\($0)/\(name)" }
+      name.begins(with: "/") ? name : directory.map { "\($0)/\(name)" }
     }
     var paths: [Service: (path: String?, variable: String)] = [
       .wayland: (below(runtime, variables["WAYLAND_DISPLAY"] ?? "wayland-0"), "WAYLAND_DISPLAY"),
@@ -72,17 +72,17 @@ struct DesktopSockets {
   /// "unix:/path" or a path; the first of several.
   static func pulsePath(_ server: String) -> String? {
     // A machine's id in braces may come first.
-    let first = server.split(separator: " ").first.map(String.init) ?? ""
+    let first = server.parts(between: " ").first.map(String.init) ?? ""
     let name = first.hasPrefix("{") ? first.drop { $0 != "}" }.dropFirst() : first[...]
     let path = name.hasPrefix("unix:") ? name.dropFirst(5) : name
-    return path.hasPrefix("/") ? String(path) : nil
+    return path.begins(with: "/") ? String(path) : nil
   }
 
   /// The path in "unix:path=/run/user/1000/bus,guid=..."; the first of several addresses.
   static func busPath(_ address: String) -> String? {
-    let first = address.split(separator: ";").first ?? ""
+    let first = address.parts(between: ";").first ?? ""
     guard first.hasPrefix("unix:") else { return nil }
-    for pair in first.dropFirst(5).split(separator: ",") where pair.hasPrefix("path=") {
+    for pair in first.dropFirst(5).parts(between: ",") where pair.hasPrefix("path=") {
       return unescaped(pair.dropFirst(5).utf8)
     }
     return nil

@@ -41,7 +41,7 @@ struct GraphicsDevices {
       guard let target = try? FD.cwd.linkTarget(of: path) else { continue }
       links.append(Link(path: path, target: String(decoding: target, as: UTF8.self)))
       guard let device = realPath(path + "/device") ?? realPath(path),
-        device.hasPrefix("/sys/devices/"), described.insert(device).inserted,
+        device.begins(with: "/sys/devices/"), described.insert(device).inserted,
         let directory = try? FD.cwd.open(device, pathOnly | O_DIRECTORY),
         let mount = try? DetachedMount.copy(of: directory.fd)
       else { continue }

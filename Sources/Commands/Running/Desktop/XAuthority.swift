@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import LinuxIO
+
 /// A display of an X server on this machine, by what the variable DISPLAY says.
 struct XDisplay: Equatable {
   /// In decimal.
@@ -9,10 +11,10 @@ struct XDisplay: Equatable {
 
   /// ":1", ":1.0" or "unix:1"; nil for those of other machines.
   init?(_ text: String) {
-    guard let colon = text.lastIndex(of: ":") else { return nil }
+    guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")) else { return nil }
     let host = text[..<colon]
     guard host.isEmpty || host == "unix" else { return nil }
-    let parts = text[text.index(after: colon)...].split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text[text.utf8.index(after: colon)...].parts(between: ".", keepingEmpty: true)
     guard let number = parts.first, (1...2).contains(parts.count), parts.allSatisfy(Self.isNumber) else {
       return nil
     }

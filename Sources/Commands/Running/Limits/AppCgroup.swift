@@ -152,7 +152,7 @@ extension AppCgroup {
     /// Nil if the process is in no cgroup of ours.
     init?(of process: Int32, below root: FD?) {
       guard let root, let path = Cgroup.path(of: "\(process)"),
-        path.split(separator: "/").last?.hasPrefix(AppCgroup.appPrefix) == true,
+        path.parts(between: "/").last?.hasPrefix(AppCgroup.appPrefix) == true,
         let cgroup = try? root.openDirectory(at: path)
       else { return nil }
       let directory = cgroup.fd

@@ -71,9 +71,9 @@ extension ProcessLimits {
   /// The hard limits by their names; those that are not there do not limit anything.
   private static func read(_ pid: Int32) -> [String: Int64] {
     var limits: [String: Int64] = [:]
-    for line in FD.text(of: "/proc/\(pid)/limits", limit: 1 << 14)?.split(separator: "\n") ?? [] {
+    for line in FD.text(of: "/proc/\(pid)/limits", limit: 1 << 14)?.parts(between: "\n") ?? [] {
       guard let name = names.first(where: { line.hasPrefix($0.name + " ") })?.name else { continue }
-      let words = line.dropFirst(name.utf8.count).split(separator: " ")
+      let words = line.dropFirst(name.utf8.count).parts(between: " ")
       if words.count > 1, let value = Int64(words[1]), value > 0 { limits[name] = value }
     }
     return limits

@@ -63,7 +63,7 @@ enum Bubblewrap {
   /// What stands in the way usually, by what this machine says.
   static var advice: String {
     func value(_ name: String) -> String? {
-      FD.text(of: "/proc/sys/\(name)", limit: 64)?.split(separator: "\n").first.map(String.init)
+      FD.text(of: "/proc/sys/\(name)", limit: 64)?.parts(between: "\n").first.map(String.init)
     }
     if value("user/max_user_namespaces") == "0" {
       return "to allow user namespaces, run 'sysctl user.max_user_namespaces=10000' as root"

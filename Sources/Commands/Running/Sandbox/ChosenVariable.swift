@@ -14,11 +14,11 @@ struct ChosenVariable: Equatable {
   }
 
   init(_ text: String) throws(Refusal) {
-    guard let equals = text.firstIndex(of: "=") else {
+    guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
       throw Refusal(message: "'\(text.sanitized)' has no '='; write NAME=VALUE")
     }
     name = String(text[..<equals])
-    value = String(text[text.index(after: equals)...])
+    value = String(text[text.utf8.index(after: equals)...])
     guard let first = name.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first),
       name.utf8.allSatisfy(Self.isInNames)
     else {

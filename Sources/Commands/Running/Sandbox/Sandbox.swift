@@ -40,7 +40,7 @@ struct Sandbox {
 
   /// Where the app begins; relative to its home.
   var directory: String {
-    chosenDirectory.map { $0.hasPrefix("/") ? $0 : "\(home)/\($0)" } ?? home
+    chosenDirectory.map { $0.begins(with: "/") ? $0 : "\(home)/\($0)" } ?? home
   }
 
   /// What programs read of /etc.
@@ -62,14 +62,14 @@ struct Sandbox {
 
   /// Whether apps see a file of the machine that is at an absolute path, links in it resolved or not.
   static func shows(_ path: String) -> Bool {
-    (["usr"] + programs).contains { path.hasPrefix("/\($0)/") }
-      && !path.split(separator: "/").contains("..")
+    (["usr"] + programs).contains { path.begins(with: "/\($0)/") }
+      && !path.parts(between: "/").contains("..")
   }
 
   /// Files of /etc that are links to other places, as resolv.conf often is.
   static var targetsElsewhere: [String] {
     (settings + networkSettings).compactMap { realPath("/etc/\($0)") }.filter { path in
-      !places.contains { path.hasPrefix($0 + "/") }
+      !places.contains { path.begins(with: $0 + "/") }
     }
   }
 
@@ -138,8 +138,8 @@ struct Sandbox {
 
   /// Whether the tree is where the app's socket would be.
   static func coversSocket(_ mountPoint: String) -> Bool {
-    "\(mountPoint)/".hasPrefix("\(AppSocket.directory)/")
-      || "\(AppSocket.directory)/".hasPrefix("\(mountPoint)/")
+    "\(mountPoint)/".begins(with: "\(AppSocket.directory)/")
+      || "\(AppSocket.directory)/".begins(with: "\(mountPoint)/")
   }
 
   /// The view where the whole tree is; and whoever writes to /tmp by habit means the app's own.
@@ -149,7 +149,7 @@ struct Sandbox {
     if plan.executablePlaces != nil { view += ["--remount-ro", plan.mountPoint] }
     // Where the tree or a socket is below one of them, bubblewrap makes directories there, and no link.
     let isInMemory = { (directory: String) in
-      plan.mountPoint.hasPrefix(directory + "/") || directory == "/tmp" && desktop.isBelowTemporary
+      plan.mountPoint.begins(with: directory + "/") || directory == "/tmp" && desktop.isBelowTemporary
     }
     let places = ["/tmp", "/var/tmp"]
     return places.filter(isInMemory).flatMap { ["--bind", place.temporary, $0] } + view + ["--dir", "/var"]
@@ -169,7 +169,7 @@ struct Sandbox {
     let names = DomainTree.directories.map(\.path).filter {
       !$0.hasPrefix(".") && !$0.utf8.contains(UInt8(ascii: "/"))
     }
-    return names.inOrder(by: <).filter { mountPoint != "/\($0)" && !mountPoint.hasPrefix("/\($0)/") }
+    return names.inOrder(by: <).filter { mountPoint != "/\($0)" && !mountPoint.begins(with: "/\($0)/") }
   }
 
   /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it

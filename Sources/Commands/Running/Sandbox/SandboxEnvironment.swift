@@ -30,7 +30,7 @@ struct SandboxEnvironment {
     let home = "\(plan.mountPoint)/\(plan.data)"
     var values = context.environment.filter { Self.kept.contains($0.key) || $0.key.hasPrefix("LC_") }
     // A shell that is not there would be a trap.
-    if let shell = values["SHELL"], !shell.hasPrefix("/bin/"), !shell.hasPrefix("/usr/") {
+    if let shell = values["SHELL"], !shell.begins(with: "/bin/"), !shell.begins(with: "/usr/") {
       values["SHELL"] = "/bin/sh"
     }
     for variable in chosen { values[variable.name] = variable.value }

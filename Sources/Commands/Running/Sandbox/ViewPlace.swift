@@ -110,7 +110,7 @@ struct ViewPlace {
       let from = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
       let to = try FD.cwd.open(tree, pathOnly | O_DIRECTORY)
       if let places {
-        try Self.fill(to.fd, from: from.fd, running: places.map { $0.split(separator: "/")[...] })
+        try Self.fill(to.fd, from: from.fd, running: places.map { $0.parts(between: "/")[...] })
       } else {
         let copy = try DetachedMount.copy(of: from.fd, removing: .noPrograms)
         try copy.fd.attach(over: to.fd)

@@ -22,7 +22,7 @@ struct TerminalProcesses: Equatable {
 
   /// Nil if a caller's variables say nothing about them.
   init?(_ environment: [String: String]) {
-    let words = (environment[Self.variable] ?? "").split(separator: ",").compactMap {
+    let words = (environment[Self.variable] ?? "").parts(between: ",").compactMap {
       Word(rawValue: String($0))
     }
     guard !words.isEmpty else { return nil }

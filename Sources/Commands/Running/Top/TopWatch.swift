@@ -55,7 +55,7 @@ struct TopWatch {
   }
 
   private static func age(of process: ProcessTable.Entry) -> UInt64? {
-    guard let word = FD.text(of: "/proc/uptime", limit: 64)?.split(separator: " ").first,
+    guard let word = FD.text(of: "/proc/uptime", limit: 64)?.parts(between: " ").first,
       let uptime = Double(word), (0..<1e12).contains(uptime)
     else { return nil }
     let now = UInt64(uptime)
