@@ -120,7 +120,8 @@ extension Registry {
     }
   }
 
-  // A refusal of everyone's app, which a user's own copy hides, counts again when that copy goes.
+  // A refusal of everyone's app, which a user's own copy hides, counts again when that copy goes: also where
+  // an administrator has named another root for the team, and only one of both copies is under that root.
 
   /// An app is installed: what was decided about another team's of the same identifier is not for this one.
   static func keepConsents(
@@ -133,7 +134,10 @@ extension Registry {
           SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
         AND NOT (?3 IS NOT NULL AND allowed = 0 AND EXISTS (
           SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user IS NULL
-            AND apps.team = consents.team AND apps.root IS consents.root))
+            AND apps.team = consents.team AND (apps.root IS consents.root OR EXISTS (
+              SELECT 1 FROM teams AS t JOIN former_roots AS f ON f.team = t.team WHERE t.team = apps.team
+                AND (t.root = apps.root AND f.root = consents.root
+                  OR t.root = consents.root AND f.root = apps.root)))))
       """, .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
   }
 
@@ -146,7 +150,10 @@ extension Registry {
           SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = consents.user))
         AND NOT (?2 IS NOT NULL AND allowed = 0 AND EXISTS (
           SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user IS NULL
-            AND apps.team = consents.team AND apps.root IS consents.root))
+            AND apps.team = consents.team AND (apps.root IS consents.root OR EXISTS (
+              SELECT 1 FROM teams AS t JOIN former_roots AS f ON f.team = t.team WHERE t.team = apps.team
+                AND (t.root = apps.root AND f.root = consents.root
+                  OR t.root = consents.root AND f.root = apps.root)))))
       """, .text(app.identifier.text), .optional(app.user))
   }
 }
