@@ -42,7 +42,7 @@ extension AppService {
     let views = tree.views.all(ended: true).filter { $0.launch.app.team.hasSameBytes(as: team) }
     let others = views.filter { $0.launch.app.root != root }
     let services = services
-    try services?.grants.teamIsAssigned(team, withdrawingFrom: Set(others.map(\.view.number)))
+    try services?.grants.teamIsAssigned(team)
     services?.consents.teamIsAssigned(views)
     for view in others where view.isAlive {
       let app = view.launch.app
