@@ -108,7 +108,11 @@ package final class Installer: Sendable {
         throw .failed(doing: "write to disk", path: "\(treePath)/\(noted.intent.app.path)", errno: error)
       }
     }
+    // What has data under a former root of the team must not go on in it beside the app that gets it.
+    let former = try registered { () throws(StoreError) in try formerApps(noted.intent) }
+    if let former { observer.end(former) }
     try registered { () throws(StoreError) in try registry.finish(noted) }
+    if let former { observer.end(former) }
     noteDeclarations()
   }
 }

@@ -56,6 +56,11 @@ package protocol TreeObserver: Sendable {
   /// Whether an app runs for a user, or is just beginning or ending.
   func runs(_ app: AppIdentifier, of user: UInt32) -> Bool
 
+  /// Ends those of these apps that run, since what they have becomes another app's.
+  ///
+  /// Called before that and after it: what has begun to run between is ended as well.
+  func end(_ former: FormerApps)
+
   /// Does `body` while an app does not run for a user, and does not begin to; EBUSY if it does,
   /// EREMOTE if it may on another machine.
   func whileClosed(
@@ -74,6 +79,8 @@ extension TreeObserver {
   package func users(of path: String) -> [String] { [] }
 
   package func runs(_ app: AppIdentifier, of user: UInt32) -> Bool { false }
+
+  package func end(_ former: FormerApps) {}
 
   package func whileClosed(
     _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void

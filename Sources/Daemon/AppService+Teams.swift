@@ -42,17 +42,8 @@ extension AppService {
     let views = tree.views.all(ended: true).filter { $0.launch.app.team.hasSameBytes(as: team) }
     let others = views.filter { $0.launch.app.root != root }
     let services = services
-    try services?.grants.teamIsAssigned(team, withdrawingFrom: Set(others.map(\.view.number)))
+    try services?.grants.teamIsAssigned(team)
     services?.consents.teamIsAssigned(views)
-    for view in others where view.isAlive {
-      let app = view.launch.app
-      let why = "\(app.name.sanitized) was ended: its team belongs to another root now"
-      if view.note(why: why) { DaemonLog.write("\(app.identifier), pid \(view.pid), is ended: \(why)") }
-    }
-    for view in tree.views.end(others) {
-      DaemonLog.write(
-        "\(view.launch.app.identifier), pid \(view.pid), does not end: its view is still in use, and has "
-          + "nothing of what was granted or allowed")
-    }
+    tree.endOfOtherRoots(others)
   }
 }

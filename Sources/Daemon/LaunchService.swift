@@ -133,7 +133,10 @@ final class LaunchService: Sendable {
         return nil
       }
       do throws(AppFailure) {
-        return try takeover(view, left)
+        if let takeover = try takeover(view, left) { return takeover }
+        let why = "it is not installed any more as it was when it was started"
+        drop(view, kept, "\(left.launch.identifier): \(why)", left)
+        return nil
       } catch {
         drop(view, kept, "\(left.launch.identifier): \(error)", left)
         return nil
@@ -141,11 +144,14 @@ final class LaunchService: Sendable {
     }
   }
 
-  private func takeover(_ number: UInt32, _ left: LeftApp) throws(AppFailure) -> AppTakeover {
+  /// Nil if there is another app in the place of the one that runs: what is that one's is not for it.
+  private func takeover(_ number: UInt32, _ left: LeftApp) throws(AppFailure) -> AppTakeover? {
     guard let identifier = AppIdentifier(left.launch.identifier) else {
       throw .store(.noApp(identifier: left.launch.identifier))
     }
-    let (app, registry) = try installed(identifier, left.launch.user)
+    // Its user may have got another copy since, which is what they would start now.
+    let (app, registry) = try installed(identifier, left.launch.copy.owner)
+    guard RunningCopy(app) == left.launch.copy else { return nil }
     let hold = try leases(of: app, left.launch.user, .again)
     let launch = try launcher.launch(app, for: left.launch.user, registry) { () throws(StoreError) in
       throw StoreError.mountedReadOnly
@@ -170,6 +176,8 @@ final class LaunchService: Sendable {
   private func drop(_ view: UInt32, _ kept: KeptState, _ why: String, _ left: LeftApp? = nil) {
     DaemonLog.write("an app that ran can't go on: \(why)")
     if let launch = left?.launch {
+      // Without a view it has nothing, and nobody finds it to end it.
+      left?.end()
       log.recordLater(
         LogEntry(
           now: .ended, user: launch.user, app: launch.identifier, pid: launch.pid, ending: .unknown,
@@ -183,8 +191,9 @@ final class LaunchService: Sendable {
     }
   }
 
+  /// The app that a user has of that identifier; with no user, everyone's.
   private func installed(
-    _ identifier: AppIdentifier, _ user: UInt32
+    _ identifier: AppIdentifier, _ user: UInt32?
   ) throws(AppFailure) -> (app: InstalledApp, registry: Registry) {
     do throws(StoreError) {
       guard let registry = try apps.knownRegistry(), let app = try registry.app(identifier, for: user) else {

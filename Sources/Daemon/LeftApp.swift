@@ -9,15 +9,34 @@ internal import Policy
 internal import Store
 internal import Volume
 
+/// Which of the installed copies of an app runs, and what it was installed as: a user may have a copy beside
+/// everyone's, of another version and of another root.
+struct RunningCopy: Codable, Equatable {
+  /// Whose copy it is; nil for everyone's.
+  let owner: UInt32?
+  let path: [UInt8]
+  let seal: [UInt8]
+  let team: Team
+
+  init(_ app: InstalledApp) {
+    owner = app.user
+    path = Array(app.path.utf8)
+    seal = app.seal
+    team = app.signer
+  }
+}
+
 /// What the next worker is to know of an app that runs; the rest is in the registry.
 struct KeptLaunch: Codable {
   let identifier: String
+  let copy: RunningCopy
   let user: UInt32
   let pid: Int32
   let since: Int64
 
   init(_ launch: AppLaunch, by caller: LaunchedBy) {
     identifier = launch.app.identifier.text
+    copy = RunningCopy(launch.app)
     user = caller.user
     pid = caller.pid
     since = Int64(time(nil))
@@ -47,6 +66,11 @@ struct LeftApp {
     self.process = SharedFD(OwnedFD(owning: process.raw))
     self.connection = connection
     listener = kept.descriptor(.appListener, view: view)
+  }
+
+  /// Ends the app, which has no view any more; not if its process is another user's by now.
+  func end() {
+    try? ClientProcess(user: launch.user, pid: launch.pid, process).send(SIGKILL)
   }
 }
 

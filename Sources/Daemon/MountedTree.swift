@@ -52,6 +52,25 @@ struct MountedTree: TreeObserver {
 
   func runs(_ app: AppIdentifier, of user: UInt32) -> Bool { views.has(AppOfUser(app, user)) }
 
+  func end(_ former: FormerApps) {
+    let running = views.all(user: former.user, afterStartsOf: former.identifiers)
+    endOfOtherRoots(running.filter { former.have($0.launch.app, runningFor: $0.user) })
+  }
+
+  /// Ends apps that were signed under another root than the one that their team belongs to now.
+  func endOfOtherRoots(_ others: [RunningView]) {
+    if others.isEmpty { return }
+    for view in others where view.isAlive {
+      let app = view.launch.app
+      let why = "\(app.name.sanitized) was ended: its team belongs to another root now"
+      if view.note(why: why) { DaemonLog.write("\(app.identifier), pid \(view.pid), is ended: \(why)") }
+    }
+    for view in views.end(others) {
+      DaemonLog.write(
+        "\(view.launch.app.identifier), pid \(view.pid), does not end: its view is still in use")
+    }
+  }
+
   func whileClosed(
     _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void
   ) throws(Errno) {

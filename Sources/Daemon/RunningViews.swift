@@ -91,6 +91,11 @@ struct AppOfUser: Hashable, Sendable {
     self.app = app.text.lowercased()
     self.user = user
   }
+
+  /// Whether it is an app of that identifier, of a user's or anybody's.
+  func isOf(_ identifier: AppIdentifier, _ user: UInt32?) -> Bool {
+    app == identifier.text.lowercased() && (user == nil || user == self.user)
+  }
 }
 
 /// The apps that run, by their views.
@@ -129,6 +134,16 @@ package final class RunningViews: Sendable {
       (identifier.map($0.launch.app.identifier.isSame) ?? true)
         && (user == nil || $0.user == user) && (ended || $0.isAlive)
     }
+  }
+
+  /// The views of a user's, or all, once those of some apps have begun that were about to, as far as that does
+  /// not take long; also those of apps that have ended just now.
+  func all(user: UInt32?, afterStartsOf identifiers: [AppIdentifier]) -> [RunningView] {
+    let isOver = { (state: State) in
+      !state.beginning.keys.contains { app in identifiers.contains { app.isOf($0, user) } }
+    }
+    _ = state.wait(milliseconds: Self.patienceMilliseconds, until: isOver)
+    return all(user: user, ended: true)
   }
 
   /// Those that run something in a bundle, or in the system domain.

@@ -5,6 +5,7 @@ internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
+internal import Store
 internal import TestSupport
 internal import Volume
 
@@ -50,7 +51,7 @@ final class SeveralMounts {
         let places = FilesPlaces(home: "Users/Shared", folders: [files], apps: [], clouds: [])
         return try volume.filesView(FilesTop { _ in places }, user: 0)
       }
-      if let app { return try volume.view(of: app, user: user ?? 0, []) }
+      if let app { return try volume.view(of: app, Team("T", root: nil), user: user ?? 0, []) }
       return try View(volume, scope: scope, user: user)
     }
     areFilesViews = files != nil

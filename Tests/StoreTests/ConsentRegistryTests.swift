@@ -80,6 +80,56 @@ internal import Testing
     #expect(try registry.consents().isEmpty)
   }
 
+  /// The same where an administrator has named another root for the team, and only the copy is under that one
+  /// already: it takes over what was refused, and leaves it when it goes.
+  ///
+  /// Two users who have refused before and after that, and everyone's app of the former root or an impostor's.
+  @Test(arguments: [[1], [3]] as [[UInt8]], [false, true])
+  func copyUnderAnotherRootDoesNotTakeBackARefusal(root: [UInt8], isLater: Bool) throws {
+    var everyones = try InstalledApp.example()
+    everyones.root = [1]
+    try registry.add(everyones)
+    func decide() throws {
+      for user in [501, 502] as [UInt32] {
+        try registry.put(consent(.photos, to: everyones, user: user, isAllowed: false))
+        try registry.put(consent(.contacts, to: everyones, user: user))
+      }
+    }
+    if !isLater { try decide() }
+    try registry.pin("TEAM", to: [9])
+    if isLater { try decide() }
+    var copy = try InstalledApp.example(user: 502, name: "Own")
+    copy.root = [9]
+    try registry.add(copy)
+    #expect(try registry.consents(to: copy, of: 502).count == 2)
+    if root != [1] {
+      // Nobody has ever named that one.
+      let changed = try Program.run([
+        "sqlite3", made.path + "/state/insula.db", "UPDATE apps SET root = x'03' WHERE user IS NULL",
+      ])
+      try #require(changed.status == 0, "\(changed.errors)")
+    }
+    _ = try registry.remove(copy.identifier, of: 502, keepingData: false)
+    let left = try registry.consents(of: 502)
+    #expect(left.map(\.service) == (root == [1] ? [.photos] : []) && left.allSatisfy { !$0.isAllowed })
+    #expect(try registry.consents(of: 501).count == 2)
+  }
+
+  /// A copy of the former root goes when everyone's app is under the one that was named since.
+  @Test func refusalOutlivesACopyUnderTheFormerRoot() throws {
+    var everyones = try InstalledApp.example()
+    (everyones.root, everyones.version) = ([9], "8")
+    var copy = try InstalledApp.example(user: 502, name: "Own")
+    copy.root = [1]
+    try registry.add(copy)
+    try registry.pin("TEAM", to: [9])
+    try registry.add(everyones)
+    try registry.put(consent(.photos, to: copy, user: 502, isAllowed: false))
+    try registry.put(consent(.contacts, to: copy, user: 502))
+    _ = try registry.remove(copy.identifier, of: 502, keepingData: false)
+    #expect(try registry.consents().map(\.service) == [.photos])
+  }
+
   /// A refusal of a copy goes with the copy where everyone's app is another team's.
   @Test func refusalOfACopyIsNoRefusalOfAnotherTeamsApp() throws {
     var everyones = try InstalledApp.example()

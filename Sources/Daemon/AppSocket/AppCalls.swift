@@ -33,8 +33,8 @@ struct AppCalls: Sendable {
     case .grantChange(let version):
       return .waits { [grants] in
         let app = running.launch.app
-        guard grants.version(app.identifier, of: running.user) != version else { return nil }
-        return .grants(grants.own(app.identifier, of: running.user, after: 0))
+        guard grants.version(app, of: running.user) != version else { return nil }
+        return .grants(grants.own(app, of: running.user, after: 0))
       }
     case .consent(.list(let identifier, let user, _)):
       let named = identifier.flatMap { AppIdentifier($0) }
@@ -67,7 +67,7 @@ struct AppCalls: Sendable {
   }
 
   private func page(_ running: RunningView, after number: Int64) -> GrantPage {
-    grants.own(running.launch.app.identifier, of: running.user, after: number)
+    grants.own(running.launch.app, of: running.user, after: number)
   }
 
   private func path(of place: AppPlace, _ launch: AppLaunch) -> ControlReply {

@@ -143,12 +143,11 @@ package final class GrantService: Sendable {
 
   /// Notes a grant and lets it be so; where there is one of the same place already, it is changed.
   private func put(_ record: GrantRecord) throws(GrantFailure) -> GrantRecord {
-    if let known = volume.granted(to: record.identifier, of: record.user, at: record.path) {
-      if known.isDirectory == record.isDirectory, known.team == record.team {
-        return try change(known, isWritable: record.isWritable)
-      }
-      try takeBack([known])
-    }
+    let there = volume.granted(to: record.identifier, of: record.user, at: record.path)
+    let known = there.first { $0.isDirectory == record.isDirectory && $0.team == record.team }
+    let others = there.filter { $0.id != known?.id }
+    if !others.isEmpty { try takeBack(others) }
+    if let known { return try change(known, isWritable: record.isWritable) }
     let noted = try registered { (registry) throws(StoreError) in
       do throws(StoreError) {
         return try registry.add(record)
@@ -276,8 +275,8 @@ extension GrantService {
   }
 
   /// What one app of a user was granted, for the app: nobody looks whether it is there.
-  func own(_ identifier: AppIdentifier, of user: UInt32, after number: Int64) -> GrantPage {
-    let records = volume.granted(to: identifier, of: user).inOrder { $0.id < $1.id }
+  func own(_ app: InstalledApp, of user: UInt32, after number: Int64) -> GrantPage {
+    let records = records(app, of: user)
     var places: [GrantedPlace] = []
     var bytes = 0
     var last = number
@@ -293,8 +292,10 @@ extension GrantService {
   }
 
   /// What all of that is known by.
-  func version(_ identifier: AppIdentifier, of user: UInt32) -> String {
-    Self.version(of: volume.granted(to: identifier, of: user).inOrder { $0.id < $1.id })
+  func version(_ app: InstalledApp, of user: UInt32) -> String { Self.version(of: records(app, of: user)) }
+
+  private func records(_ app: InstalledApp, of user: UInt32) -> [GrantRecord] {
+    volume.granted(to: app.identifier, of: app.signer, user).inOrder { $0.id < $1.id }
   }
 
   /// The same in every process that serves (FNV-1a).
@@ -342,7 +343,7 @@ extension GrantService {
       }
       do throws(Errno) {
         return try volume.view(
-          of: app.identifier, user: user, places, takingOver: taken, consented: consented)
+          of: app.identifier, app.signer, user: user, places, takingOver: taken, consented: consented)
       } catch {
         throw .failed(doing: "create a view for", path: app.identifier.text, errno: error)
       }

@@ -25,17 +25,31 @@ internal import Synchronization
 //  7. The number of names on the paths of a user's grants is limited (`Budget.Kind.grantedNames`). So every
 //     scope has room for all of them, and no user can use up another user's room.
 
-/// The holder of a grant: one app of one user.
+/// The holder of a grant: one team's app of one user.
 ///
-/// The grant is in all views of that app.
+/// The grant is in all views of that app, and in no others: an app of another team, or of the same team under
+/// another root, may have the same identifier and run for the same user.
 struct GrantHolder: Hashable, Sendable {
-  let identifier: String
-  let user: UInt32
+  /// What apps of several teams may have in common.
+  struct Name: Hashable, Sendable {
+    let identifier: String
+    let user: UInt32
 
-  init(_ identifier: AppIdentifier, _ user: UInt32) {
-    self.identifier = identifier.text
-    self.user = user
+    init(_ identifier: AppIdentifier, _ user: UInt32) {
+      self.identifier = identifier.text
+      self.user = user
+    }
   }
+
+  let name: Name
+  let team: Team
+
+  init(_ identifier: AppIdentifier, _ user: UInt32, _ team: Team) {
+    name = Name(identifier, user)
+    self.team = team
+  }
+
+  init(_ record: GrantRecord) { self.init(record.identifier, record.user, record.team) }
 }
 
 /// See the rules above.
@@ -53,7 +67,7 @@ final class Grants: Sendable {
     /// The names on its path as far as they were found.
     var steps: [ResolvedPath.Step] = []
     var previousName: PreviousName?
-    var holder: GrantHolder { GrantHolder(record.identifier, record.user) }
+    var holder: GrantHolder { GrantHolder(record) }
   }
 
   /// An entry whose path is its place among the names.
@@ -61,7 +75,7 @@ final class Grants: Sendable {
     var record: GrantRecord
     var place: GrantedNames.Place
     var previousName: PreviousName?
-    var holder: GrantHolder { GrantHolder(record.identifier, record.user) }
+    var holder: GrantHolder { GrantHolder(record) }
   }
 
   struct Holding: Sendable {
@@ -73,7 +87,8 @@ final class Grants: Sendable {
     var names: GrantedNames
     var entries: [Int64: Placed] = [:]
     var previousNames: [ResolvedPath.Step: Set<Int64>] = [:]
-    var ids: [GrantHolder: Set<Int64>] = [:]
+    /// Those of all teams.
+    var ids: [GrantHolder.Name: Set<Int64>] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
   }
@@ -147,8 +162,23 @@ final class Grants: Sendable {
     state.withLock { state in state.entries.keys.inOrder(by: <).compactMap { state.record($0) } }
   }
 
+  /// What the apps of all teams were granted that have that name.
+  func records(of name: GrantHolder.Name) -> [GrantRecord] {
+    state.withLock { state in (state.ids[name] ?? []).inOrder(by: <).compactMap { state.record($0) } }
+  }
+
   func records(of holder: GrantHolder) -> [GrantRecord] {
-    state.withLock { state in (state.ids[holder] ?? []).inOrder(by: <).compactMap { state.record($0) } }
+    records(of: holder.name).filter { $0.team == holder.team }
+  }
+
+  /// What the apps of all teams were granted under exactly this path that have that name.
+  func records(of name: GrantHolder.Name, at path: [[UInt8]]) -> [GrantRecord] {
+    state.withLock { state in
+      let ids = state.names.place(at: path)?.ids ?? []
+      return ids.filter { state.entries[$0]?.holder.name == name }.inOrder(by: <).compactMap {
+        state.record($0)
+      }
+    }
   }
 
   /// What an app was granted under exactly this path.
@@ -215,7 +245,7 @@ final class Grants: Sendable {
     var placed = Placed(record: entry.record, place: place)
     placed.record.path = []
     state.entries[id] = placed
-    state.ids[entry.holder, default: []].insert(id)
+    state.ids[entry.holder.name, default: []].insert(id)
     note(entry.previousName, of: id, &state)
   }
 
@@ -225,8 +255,9 @@ final class Grants: Sendable {
     note(nil, of: id, &state)
     state.entries[id] = nil
     state.names.remove(id, of: known.record.user, at: placed.place)
-    state.ids[known.holder]?.remove(id)
-    if state.ids[known.holder]?.isEmpty == true { state.ids[known.holder] = nil }
+    let name = known.holder.name
+    state.ids[name]?.remove(id)
+    if state.ids[name]?.isEmpty == true { state.ids[name] = nil }
     return known
   }
 

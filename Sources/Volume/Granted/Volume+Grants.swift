@@ -27,16 +27,21 @@ extension Volume {
     numbers.compactMap { grants.record($0) }
   }
 
-  /// Those of an app of a user.
+  /// Those of the apps of a user that have that identifier, of whatever team.
   package func granted(to identifier: AppIdentifier, of user: UInt32) -> [GrantRecord] {
-    grants.records(of: GrantHolder(identifier, user))
+    grants.records(of: GrantHolder.Name(identifier, user))
   }
 
-  /// The one of exactly this path.
+  /// Those of one team's app of a user.
+  package func granted(to identifier: AppIdentifier, of team: Team, _ user: UInt32) -> [GrantRecord] {
+    grants.records(of: GrantHolder(identifier, user, team))
+  }
+
+  /// Those of exactly this path, of whatever team.
   package func granted(
     to identifier: AppIdentifier, of user: UInt32, at path: [[UInt8]]
-  ) -> GrantRecord? {
-    grants.record(of: GrantHolder(identifier, user), at: path)
+  ) -> [GrantRecord] {
+    grants.records(of: GrantHolder.Name(identifier, user), at: path)
   }
 
   /// Lets an app have what was found to be at a path.
@@ -81,22 +86,20 @@ extension Volume {
     return changed.new
   }
 
-  /// Notes whose apps some grants are for by now, and takes those grants from these views: their apps are
-  /// others by that.
-  package func changeTeams(of grants: [Int64: Team], withdrawingFrom views: Set<UInt32> = []) {
+  /// Notes whose apps some grants are for by now: views of the apps that had them lose them, and views of
+  /// those apps get them.
+  package func changeTeams(of grants: [Int64: Team]) {
     let withdrawn = self.grants.moving.withLock { _ -> [(view: GrantedFiles, places: Set<ScopePlace>)] in
       var places: [GrantHolder: Set<ScopePlace>] = [:]
       for (id, team) in grants {
-        guard var entry = self.grants.entry(id) else { continue }
+        guard var entry = self.grants.entry(id), entry.record.team != team else { continue }
         places[entry.holder, default: []].insert(entry.record.place)
-        guard entry.record.team != team else { continue }
         entry.record.team = team
         self.grants.put(entry)
+        for view in self.grants.views(of: entry.holder) { view.granted.admit(entry.record.place) }
       }
       return places.flatMap { holder, places in
-        self.grants.views(of: holder).filter { views.contains($0.number) }.map {
-          (view: $0.granted, places: places)
-        }
+        self.grants.views(of: holder).map { (view: $0.granted, places: places) }
       }
     }
     if !withdrawn.isEmpty { GrantedFiles.withdraw(withdrawn) }
@@ -118,11 +121,11 @@ extension Volume {
   ///
   /// `taken` is the number of one that another worker has left.
   package func view(
-    of identifier: AppIdentifier, user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil,
-    consented: () -> [ScopePlace] = { [] }
+    of identifier: AppIdentifier, _ team: Team, user: UInt32, _ places: [ScopePlace],
+    takingOver taken: UInt32? = nil, consented: () -> [ScopePlace] = { [] }
   ) throws(Errno) -> View {
     try grants.moving.withLock { _ throws(Errno) in
-      let holder = GrantHolder(identifier, user)
+      let holder = GrantHolder(identifier, user, team)
       let granted = grants.records(of: holder).map(\.place) + consented()
       let view = try View(
         self, scope: Scope(places + granted), of: identifier, user: user, takingOver: taken)

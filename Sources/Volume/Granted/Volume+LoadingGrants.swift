@@ -68,8 +68,7 @@ extension Volume {
     var record = known
     record.path = path
     if let found = resolved.found { record.identity = found.identity }
-    let holder = GrantHolder(record.identifier, record.user)
-    if let there = grants.record(of: holder, at: path), there.team == record.team {
+    if let there = grants.record(of: GrantHolder(record), at: path) {
       changed += [there.id, record.id]
       let isDirectory = resolved.found?.status.isDirectory ?? there.isDirectory
       if there.isDirectory == record.isDirectory {

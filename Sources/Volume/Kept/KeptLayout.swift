@@ -6,8 +6,9 @@ internal import LinuxIO
 
 /// How what outlives a worker is laid out; only a program that has the same layout can take over.
 package enum KeptLayout {
-  /// To be counted up when anything in `Kept` directories, in a node, or in the meaning of either changes.
-  static let version: UInt32 = 11
+  /// To be counted up when anything in `Kept` directories, in a node, in what is kept of an app that runs, or
+  /// in the meaning of these changes.
+  static let version: UInt32 = 12
 
   /// The version, and the sizes of all records: nobody forgets to count those.
   package static let current: UInt64 = {

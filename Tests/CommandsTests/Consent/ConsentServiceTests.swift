@@ -242,6 +242,29 @@ struct ConsentServiceTests {
     #expect(volume.granted.map(\.user) == [Self.user + 1])
   }
 
+  /// An app is told of what was granted to its own team's app alone, also where another one has its identifier
+  /// and its user.
+  @Test func appsAreToldOfTheirOwnGrants() throws {
+    let tree = temporary.appending("store/tree/Users/Shared")
+    var apps = [launch.app, launch.app]
+    (apps[0].root, apps[1].root) = ([1], [9])
+    for (number, app) in apps.enumerated() {
+      try #require(mkdir("\(tree)/\(number)", 0o755) == 0)
+      let identity = try ObjectIdentity(of: "\(number)", in: try TemporaryDirectory.open(tree).fd)
+      try volume.grant(
+        GrantRecord(
+          id: Int64(number + 1), identifier: app.identifier, user: Self.user, team: app.signer,
+          path: GrantPath.names(Array("Users/Shared/\(number)".utf8)), isWritable: false, isDirectory: true,
+          identity: identity, granted: 1))
+    }
+    let pages = apps.map { grants.own($0, of: Self.user, after: 0) }
+    #expect(pages.map { $0.places.map(\.path) } == [["Users/Shared/0"], ["Users/Shared/1"]])
+    #expect(pages.map(\.version) == apps.map { grants.version($0, of: Self.user) })
+    #expect(pages[0].version != pages[1].version)
+    #expect(grants.own(apps[0], of: Self.user + 1, after: 0).places.isEmpty)
+    #expect(grants.own(launch.app, of: Self.user, after: 0).places.isEmpty)
+  }
+
   /// An answer to a question about one team's app says nothing about another team's in its place.
   @Test func stateIsOfOneTeamsApp() throws {
     try decide(.allow, [.photos])

@@ -178,6 +178,60 @@ struct TeamAssignmentTests {
     #expect(now.output == "doc\n", "\(now)")
   }
 
+  /// The attack: an app that somebody else has signed in the team's name runs when its user installs the
+  /// team's own, and goes on in what becomes that one's.
+  ///
+  /// What ends is what that user runs and what shares the data; others go on, and so does another user's.
+  @Test(arguments: [false, true]) func appsOfTheFormerRootEndWhereTheTeamsOwnIsInstalled(rootless: Bool)
+    throws
+  {
+    let assigning = try Assigning(rootless: rootless)
+    let (consents, mounted) = (assigning.consents, assigning.mounted)
+    let user = assigning.fixture.user
+    let assigned = try assigning.assign()
+    try #require(assigned.status == 0, "\(assigned)")
+    let neighbour = rootless ? nil : try TemporaryAccount()
+    if let neighbour {
+      try assigning.fixture.succeed("user", "add", neighbour.account.name, "--store", mounted.store)
+    }
+    let said = mounted.temporary.appending("said")
+    func start(_ app: String, as account: Account? = nil, called name: String) throws {
+      let begun = try consents.shell(
+        """
+        { inside \(app) 'echo begun; exec sleep 300'; echo "ended: $?"; } > \(said)-\(name) 2>&1 < /dev/null &
+        until grep -q begun \(said)-\(name); do [ $((w+=1)) -gt 3000 ] && exit 9; sleep 0.02; done
+        """, as: account)
+      try #require(begun.status == 0, "\(name): \(begun)")
+    }
+    try start(ConsentFixture.player, called: "player")
+    try start(ConsentFixture.mute, called: "mute")
+    try start("org.example.other", called: "other")
+    if let neighbour { try start(ConsentFixture.player, as: neighbour.account, called: "neighbour") }
+    let bundle = try assigning.make("Player", by: "next", before: assigning.next, version: "9")
+    let installed = try consents.shell("insula install -u \(user.name) '\(bundle)'")
+    #expect(installed.status == 0, "\(installed)")
+    // When it is installed, that one does not run any more, and all others do.
+    let lines = try mounted.run("ps", "--store", mounted.store).output.split(separator: "\n")
+    func running(_ app: String) -> Int { lines.count { $0.contains(app) } }
+    #expect(running(ConsentFixture.player) == (neighbour == nil ? 0 : 1), "\(lines)")
+    #expect(running(ConsentFixture.mute) == 1 && running("org.example.other") == 1, "\(lines)")
+    #expect(eventually { mounted.temporary.text(of: "said-player")?.contains("ended: 143\n") == true })
+    for name in ["mute", "other"] + (neighbour == nil ? [] : ["neighbour"]) {
+      #expect(mounted.temporary.text(of: "said-\(name)") == "begun\n", "\(name)")
+    }
+    // What is granted now, the team's own has.
+    let own = try consents.shell(
+      """
+      echo doc > '\(consents.home)/Documents/doc'
+      insula grant \(ConsentFixture.player) '\(consents.home)/Documents/doc' --read-only > /dev/null
+      inside \(ConsentFixture.player) 'cat "$HOME_OF_USER/Documents/doc"'
+      """)
+    #expect(own.output == "doc\n", "\(own)")
+    for app in [ConsentFixture.player, ConsentFixture.mute, "org.example.other"] {
+      _ = try mounted.run("kill", app, "--store", mounted.store)
+    }
+  }
+
   /// Only who owns the store, of which the root must be trusted.
   @Test func assigningIsTheOwnersAlone() throws {
     let assigning = try Assigning(rootless: false)

@@ -67,11 +67,12 @@ struct GrantBudgetTests {
     let mover = try Client()
     try mover.send("rename to and fro", fixture.all("top"), fixture.all("other"))
     let app = try #require(AppIdentifier("com.example.other"))
+    let team = Team("T", root: nil)
     var launches: [Double] = []
     var lookups: [Double] = []
     try fixture.write("x", to: fixture.all("beside"))
     for _ in 0..<50 {
-      launches.append(try milliseconds { _ = try fixture.volume.view(of: app, user: 0, []) })
+      launches.append(try milliseconds { _ = try fixture.volume.view(of: app, team, user: 0, []) })
       lookups.append(milliseconds { _ = fixture.exists(fixture.all("missing\(lookups.count)")) })
     }
     withExtendedLifetime(mover) {}
