@@ -2,6 +2,8 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Policy
+internal import Store
 internal import TestSupport
 internal import Testing
 
