@@ -160,7 +160,7 @@ struct ReturningHomeTests {
     #expect(ran.status == 0 && ran.output == "ran\n", "\(ran)")
     let place = shop.mounted.path("Users/\(dora.account.name)/Library/Containers/org.example.third")
     #expect(access(place, F_OK) == -1 && Errno.last == .ENOENT)
-    _ = try run(dora, ["removed", "restore", try numbers(dora)[0]])
+    _ = try run(dora, ["removed", "restore", try #require(numbers(dora).first)])
     #expect(try access(place, F_OK) == 0 && held(dora) == [])
     try shop.expectNothingToComplainAbout()
   }
@@ -173,7 +173,7 @@ struct ReturningHomeTests {
     #expect(try run(dora, ["consent", "list", Self.app, "photos"]).contains("denied"))
     try startAnew()
     #expect(try numbers(dora).count == 1 && held(dora).count == 1)
-    let refused = try shop.run(as: dora, "removed", "restore", try numbers(dora)[0])
+    let refused = try shop.run(as: dora, "removed", "restore", #require(numbers(dora).first))
     #expect(refused.status == 1, "\(refused)")
     _ = try shop.mounted.unmount()
     // Root takes that home away by hand.
@@ -194,12 +194,12 @@ struct ReturningHomeTests {
   @Test func theNextHolderGetsNothing() throws {
     let his = try state(emil)
     try eject(dora)
-    let data = try held(dora)
+    let data = try #require(try held(dora).first)
     try dora.renamed { renamed in
       let added = try shop.mounted.run("user", "add", renamed.name, "--store", shop.mounted.store)
       #expect(added.status == 0 && added.errors.contains("/state/former/\(renamed.uid)-"), "\(added)")
       #expect(added.errors.contains("may be a former holder's"), "\(added)")
-      #expect(try numbers(dora) == [] && trash(dora) == [] && held(dora) == data)
+      #expect(try numbers(dora) == [] && trash(dora) == [] && held(dora) == [data])
       for table in ["consents", "grants", "openers", "apps", "containers"] {
         #expect(try sql("SELECT count(*) FROM \(table) WHERE user = \(renamed.uid)") == "0\n", "\(table)")
       }
@@ -215,7 +215,7 @@ struct ReturningHomeTests {
     #expect(try add(emil).status == 1, "it is there")
     try shop.succeed("user", "add", dora.account.name, "--home", source(dora))
     let check = try shop.mounted.run("check", shop.mounted.store)
-    #expect(check.output.contains("/removed/\(data[0])"), "\(check)")
+    #expect(check.output.contains("/removed/\(data)"), "\(check)")
   }
 
   /// Root has the home back from a backup, as root's: adoption leaves its owner all that they had, and what
