@@ -64,7 +64,7 @@ extension Installer {
     do throws(Errno) {
       directory = try store.tree.openDirectory(at: path)
     } catch .ENOENT, .ENOTDIR, .ELOOP {
-      if store.homeElsewhere(of: path) != nil {
+      if try isAway(path) {
         throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: .ENOMEDIUM)
       }
       // It is gone, and its bundle with it, whatever has its place now.
@@ -73,6 +73,12 @@ extension Installer {
       throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
     }
     try end(noted, directory.fd)
+  }
+
+  /// Whether a path leads into a home that is not there now and may come back.
+  private func isAway(_ path: String) throws(AppFailure) -> Bool {
+    if store.homeElsewhere(of: path) != nil { return true }
+    return try registered { () throws(StoreError) in try registry.isInEjectedHome(path) }
   }
 
   /// Ends what may have been done or not: by what there is in the tree now.

@@ -16,7 +16,7 @@ package struct RemovedReport: Codable, Equatable, Sendable {
   /// As many as a reply has room for.
   static let most = 500
 
-  package init() {}
+  package init(left: [LeftBehind] = []) { self.left = left }
 }
 
 // Containers that were removed are their users'; root has to do with everybody's.

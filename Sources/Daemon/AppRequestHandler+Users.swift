@@ -7,28 +7,47 @@ internal import Policy
 package import Store
 
 extension AppRequestHandler {
+  /// What came of forgetting a user.
+  package struct Forgetting: Sendable {
+    package let parts: ForgottenParts
+    /// What was set aside, by paths below the store.
+    package let aside: [LeftBehind]
+  }
+
   /// Forgets what counts for a user who has no home: it must not count for the next holder of the number.
-  ///
-  /// What was thrown away is in nobody's reach afterwards, and is deleted by ``Store/removeLeft()``.
   @discardableResult
   package func forget(
     _ former: FormerUser, by caller: CallerIdentity
-  ) throws(ControlFailure) -> ForgottenParts {
+  ) throws(ControlFailure) -> Forgetting {
     let user = former.user
     guard caller.uid == 0 || caller.uid == ProcessID.user || caller.uid == user else {
       throw ControlFailure("only root may do this for another user", .EPERM)
     }
-    do throws(StoreError) {
-      if let home = former.removedHome { try store.forget(home: home, of: user, in: registry) }
-      let parts = try store.parts(toForgetOf: former, in: registry)
-      // What the registry has goes last: by that whoever goes on after a stop knows that there is more.
-      if parts.contains(.log) { try forgetLog(user) }
-      if parts.contains(.trash) { try containers().takeTrash(of: user) }
-      if parts.contains(.decisions) { note(try registry.forget(user: user), of: user, by: caller) }
-      return parts
-    } catch {
-      throw ControlFailure(error)
+    do throws(StoreError) { return try forgetNow(former, by: caller) } catch { throw ControlFailure(error) }
+  }
+
+  /// The same for somebody who may do it.
+  ///
+  /// What was thrown away is in nobody's reach afterwards. With a home that was removed it is deleted, by
+  /// ``Store/removeLeft()``.
+  package func forgetNow(
+    _ former: FormerUser, by caller: CallerIdentity
+  ) throws(StoreError) -> Forgetting {
+    let user = former.user
+    if let home = former.removedHome { try store.forget(home: home, of: user, in: registry) }
+    let parts = try store.parts(toForgetOf: former, in: registry)
+    // What the registry has goes last: by that whoever goes on after a stop knows that there is more.
+    if parts.contains(.log) { try forgetLog(user) }
+    var aside: [LeftBehind] = []
+    if parts.contains(.trash) {
+      if former.successor == nil {
+        try containers().takeTrash(of: user)
+      } else {
+        aside = try containers().setAside(of: user)
+      }
     }
+    if parts.contains(.decisions) { note(try registry.forget(user: user), of: user, by: caller) }
+    return Forgetting(parts: parts, aside: aside)
   }
 
   /// In the log of whoever has it done: that of the user is the next holder's.

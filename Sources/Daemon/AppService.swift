@@ -199,15 +199,16 @@ final class AppService: Sendable {
   private func forget(
     _ former: FormerUser, by caller: CallerIdentity, _ handler: AppRequestHandler
   ) throws(ControlFailure) -> ControlReply {
-    let parts = try handler.forget(former, by: caller)
-    guard parts.contains(.decisions) else { return .done }
+    let forgotten = try handler.forget(former, by: caller)
+    guard forgotten.parts.contains(.decisions) else { return .done }
     trust.withLock { $0 }?.consents.forget(former.user)
     volumes.withLock { $0 }?.removeForgotten(of: former.user)
     removeLeft()
     // What goes is noted, with names that are the former holder's.
-    guard parts.contains(.log) else { return .done }
-    do throws(StoreError) { try log.forget(former.user) } catch { throw ControlFailure(error) }
-    return .done
+    if forgotten.parts.contains(.log) {
+      do throws(StoreError) { try log.forget(former.user) } catch { throw ControlFailure(error) }
+    }
+    return former.successor == nil ? .done : .removed(RemovedReport(left: forgotten.aside))
   }
 
   private func handler(_ registry: Registry, _ tree: MountedTree) -> AppRequestHandler {

@@ -13,15 +13,28 @@ package enum NumberHolder: Equatable, Sendable {
   /// `name` is that of the account; `noted` is what the account of the number was called when the first
   /// decision was made, if that is known.
   ///
-  /// A number without a home that `hadHome` was of somebody whose home was removed. What was decided by an
-  /// account of which nothing is known is a former one's: at worst somebody is asked once more.
-  package init(of name: String, noted: String?, hadHome: Bool, hasDecisions: Bool) {
-    if hadHome {
-      self = .former
-    } else if let noted {
-      self = noted.hasSameBytes(as: name) ? .account : .former
-    } else {
-      self = hasDecisions ? .former : .unknown
+  /// What was decided by an account of which nothing is known is a former one's: at worst somebody is asked
+  /// once more.
+  package init(of name: String, noted: String?, home: FormerHome, hasDecisions: Bool) {
+    switch home {
+    case .accounts: self = .account
+    case .gone: self = .former
+    case .never:
+      if let noted {
+        self = noted.hasSameBytes(as: name) ? .account : .former
+      } else {
+        self = hasDecisions ? .former : .unknown
+      }
     }
   }
+}
+
+/// What is known of the home that a number had which has none now.
+package enum FormerHome: Equatable, Sendable {
+  /// It never had one.
+  case never
+  /// It is the account's own by number and name: it was ejected, or it is about to be adopted.
+  case accounts
+  /// It went without a word, or has another name: it was somebody's who had the number before.
+  case gone
 }

@@ -11,6 +11,10 @@ internal import Policy
 //  2. As long as a user has a home, nothing else is forgotten; nor while a home is away whose owner nobody
 //     knows. Root's number is never given to anybody else.
 //  3. An account may have used the store without a home. What it has decided stays when it gets one.
+//  4. A home that was ejected is its owner's still. It comes back, or its owner gets another one: nothing is
+//     forgotten then.
+//  5. Who is about to get a home may be the one who had the last one, and nobody can tell. So what is
+//     forgotten then is out of the account's reach, and no data are deleted: root has them.
 
 /// Whose number may count for somebody else from now on.
 package struct FormerUser: Equatable, Sendable {
@@ -21,14 +25,18 @@ package struct FormerUser: Equatable, Sendable {
   package var isHomeAlone = false
   /// The account that has the number now, and is about to get a home.
   package var successor: String?
+  /// Whether that home is there already, as somebody else's, and about to be adopted.
+  package var isHomeBack = false
 
   package init(
-    _ user: UInt32, removedHome: String? = nil, isHomeAlone: Bool = false, successor: String? = nil
+    _ user: UInt32, removedHome: String? = nil, isHomeAlone: Bool = false, successor: String? = nil,
+    isHomeBack: Bool = false
   ) {
     self.user = user
     self.removedHome = removedHome
     self.isHomeAlone = isHomeAlone
     self.successor = successor
+    self.isHomeBack = isHomeBack
   }
 }
 
@@ -61,7 +69,7 @@ extension Store {
     guard former.user != 0, !former.isHomeAlone else { return [] }
     // Whose store it is has used it before there was a home.
     if former.successor != nil, isRootless { return [] }
-    switch try ownership(of: former.user, registry) {
+    switch try ownership(of: former.user, registry, countingEjected: former.successor == nil) {
     case .yes: return []
     case .no: break
     case .unknown(let home):
@@ -69,7 +77,7 @@ extension Store {
       throw .homeOwnerUnknown(user: former.user, path: "\(path)/tree/Users/\(home)")
     }
     guard let name = former.successor else { return isRootless ? .decisions : .all }
-    return switch try registry.holder(of: former.user, named: name) {
+    return switch try registry.holder(of: former.user, named: name, homeIsBack: former.isHomeBack) {
     case .account: []
     case .former: .all
     // Nothing that they may have thrown away themselves is deleted without need.
@@ -78,7 +86,12 @@ extension Store {
   }
 
   /// Whether a user has a home: in the store, or on a volume, be that there or not.
-  func ownership(of user: UInt32, _ registry: Registry) throws(StoreError) -> HomeOwnership {
+  ///
+  /// One that was ejected counts as well, unless an account is about to get a home: that may be somebody else
+  /// by now.
+  func ownership(
+    of user: UInt32, _ registry: Registry, countingEjected: Bool = true
+  ) throws(StoreError) -> HomeOwnership {
     let owners = try registry.ownersOfHomesElsewhere()
     var unknown: String?
     for home in try Homes(tree: tree, path: path + "/tree", mode: description.mode).list() {
@@ -86,6 +99,7 @@ extension Store {
       if owner == user { return .yes }
       if owner == nil { unknown = home.name }
     }
+    if countingEjected, try registry.ejectedHomes().contains(where: { $0.owner == user }) { return .yes }
     return unknown.map { .unknown(home: $0) } ?? .no
   }
 
@@ -97,27 +111,5 @@ extension Store {
     }
     guard !users.fd.has(name) else { return }
     try registry.forget(home: name, of: user)
-  }
-}
-
-extension Containers {
-  /// Takes what a user has thrown away out of the tree, in one step; ``Store/removeLeft()`` deletes it.
-  ///
-  /// What lies there under the user's number and is not theirs stays.
-  package func takeTrash(of user: UInt32) throws(StoreError) {
-    let place = DomainTree.trash.path
-    try explaining("delete", "\(path)/\(place)/\(user)") { () throws(Errno) in
-      do throws(Errno) {
-        let trash = try tree.fd.openDirectory(at: place)
-        let own = try trash.fd.child("\(user)")
-        let status = try own.fd.status()
-        guard status.isDirectory, status.st_uid == user else { return }
-        // To move a directory takes the right to write in it, in a rootless store.
-        try own.fd.changeMode(0o700)
-        try workshop.take("\(user)", from: trash.fd, as: Store.newNameAside())
-      } catch .ENOENT {
-        // They have never thrown anything away, or the store is of an earlier version.
-      }
-    }
   }
 }

@@ -140,6 +140,16 @@ package final class Store: Sendable {
     }
   }
 
+  /// Makes a directory for what may be a former user's; nobody but us gets there.
+  func makeFormer(_ name: String) throws(StoreError) -> OwnedFD {
+    try explaining("create", "\(path)/\(StoreLayout.formerPath)/\(name)") { () throws(Errno) in
+      let former = try directory.withParent(of: StoreLayout.formerPath) { (state, name) throws(Errno) in
+        try state.openDirectory(name, makingWith: 0o700)
+      }
+      return try former.fd.openDirectory(name, makingWith: 0o700)
+    }
+  }
+
   /// What was in it when a daemon was stopped has never been seen by anyone.
   private static func emptyStaging(in root: FD) throws(Errno) -> OwnedFD? {
     try root.withParent(of: StoreLayout.stagingPath) { (state, name) throws(Errno) in

@@ -32,9 +32,9 @@ extension StoreCheck {
     }
     for app in apps {
       // What is being done to it is ended by the next who writes, if it was stopped.
-      guard !intents.contains(where: { $0.intent.isAbout(app) }), !isThere(app) else { continue }
+      guard !intents.contains(where: { $0.intent.isAbout(app) }), !isThere(app, registry) else { continue }
       // A daemon may have removed or moved it since the list was read.
-      guard let now = try? registry?.apps(), now.contains(app), !isThere(app) else { continue }
+      guard let now = try? registry?.apps(), now.contains(app), !isThere(app, registry) else { continue }
       found(
         .failure, "\(store.path)/tree/\(app.path)", "is missing: the bundle of \(app.identifier)",
         "restore it from a backup, or install the app again")
@@ -48,6 +48,7 @@ extension StoreCheck {
       }
     }
     checkUnrecorded(among: Set(containers.map(\.path)))
+    checkHeld(registry)
   }
 
   /// Whether the system domain is signed, as far as that can be told: then nothing is to be added to it.
@@ -88,9 +89,10 @@ extension StoreCheck {
       "the next uninstall or update removes it, unless flags protect it")
   }
 
-  /// Of what is in a home that lies elsewhere, nothing is known here.
-  private func isThere(_ app: InstalledApp) -> Bool {
+  /// Of what is in a home that lies elsewhere, or was ejected, nothing is known here.
+  private func isThere(_ app: InstalledApp, _ registry: Registry?) -> Bool {
     status(app.path)?.isDirectory == true || Homes.name(in: app.path).map(store.liesElsewhere) == true
+      || (try? registry?.isInEjectedHome(app.path)) == true
   }
 
   /// A container may be missing: it is made when it is needed.

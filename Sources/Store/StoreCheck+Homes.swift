@@ -33,14 +33,21 @@ extension StoreCheck {
 
   /// A home that lies elsewhere, of which the list of volumes says nothing.
   private mutating func foundLink(_ name: String, in homes: Homes) {
-    guard let source = HomeLink.source(of: name, in: homes.users.fd)?.sanitized else { return }
-    let store = store
+    guard let source = HomeLink.source(of: name, in: homes.users.fd) else { return }
+    let (store, shown) = (store, source.sanitized)
     found(
       .failure, "\(store.path)/tree/Users/\(name)",
-      "says that the home is in \(source), but the store knows of no such volume",
-      "'insula check --repair' removes the link, and 'insula user add \(name) --home \(source)' takes the "
+      "says that the home is in \(shown), but the store knows of no such volume",
+      "'insula check --repair' removes the link, and 'insula user add \(name) --home \(shown)' takes the "
         + "home again; nothing of it is lost"
-    ) { () throws(Errno) in try store.unlink(name) }
+    ) { () throws(Errno) in
+      do throws(StoreError) {
+        try Registry.existing(of: store)?.noteLostHome(name, at: source)
+      } catch {
+        throw .EIO
+      }
+      try store.unlink(name)
+    }
   }
 
   private mutating func checkOwner(of home: Homes.Home, _ path: String) {

@@ -19,6 +19,9 @@ package enum StoreLayout {
   /// Holds the containers that were removed and can be restored; see ``RemovedContainer``.
   static let removedPath = "state/\(removedName)"
   static let removedName = "removed"
+  /// Holds what may be a former user's; see ``Containers/setAside(of:)``.
+  static let formerPath = "state/\(formerName)"
+  static let formerName = "former"
   /// Holds the roots that are trusted; see ``Store/openTrust()``.
   static let trustPath = "keys/trust"
   /// The daemon's directories beside `tree`; nobody else has any business there.

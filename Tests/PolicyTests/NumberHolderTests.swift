@@ -8,21 +8,21 @@ internal import Testing
 @Suite struct NumberHolderTests {
   @Test(
     arguments: [
-      (nil, false, false, .unknown), (nil, false, true, .former), (nil, true, false, .former),
-      (nil, true, true, .former), ("eva", false, true, .account), ("eva", false, false, .account),
-      ("eva", true, true, .former), ("eva", true, false, .former), ("Eva", false, true, .former),
-      ("anna", false, true, .former), ("anna", false, false, .former), ("anna", true, true, .former),
-      ("", false, true, .former),
-    ] as [(String?, Bool, Bool, NumberHolder)])
-  func table(noted: String?, hadHome: Bool, hasDecisions: Bool, expected: NumberHolder) {
-    #expect(
-      NumberHolder(of: "eva", noted: noted, hadHome: hadHome, hasDecisions: hasDecisions) == expected)
+      (nil, .never, false, .unknown), (nil, .never, true, .former), (nil, .gone, false, .former),
+      (nil, .gone, true, .former), ("eva", .never, true, .account), ("eva", .never, false, .account),
+      ("eva", .gone, true, .former), ("eva", .gone, false, .former), ("Eva", .never, true, .former),
+      ("anna", .never, true, .former), ("anna", .never, false, .former), ("anna", .gone, true, .former),
+      ("", .never, true, .former), (nil, .accounts, false, .account), (nil, .accounts, true, .account),
+      ("eva", .accounts, true, .account), ("anna", .accounts, true, .account),
+    ] as [(String?, FormerHome, Bool, NumberHolder)])
+  func table(noted: String?, home: FormerHome, hasDecisions: Bool, expected: NumberHolder) {
+    #expect(NumberHolder(of: "eva", noted: noted, home: home, hasDecisions: hasDecisions) == expected)
   }
 
   /// Two spellings of a letter are two names.
   @Test func namesAreBytes() {
     let (one, other) = ("e\u{301}va", "\u{e9}va")
-    #expect(NumberHolder(of: one, noted: other, hadHome: false, hasDecisions: true) == .former)
-    #expect(NumberHolder(of: one, noted: one, hadHome: false, hasDecisions: true) == .account)
+    #expect(NumberHolder(of: one, noted: other, home: .never, hasDecisions: true) == .former)
+    #expect(NumberHolder(of: one, noted: one, home: .never, hasDecisions: true) == .account)
   }
 }

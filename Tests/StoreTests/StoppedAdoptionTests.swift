@@ -34,12 +34,6 @@ internal import Testing
     var app = try InstalledApp.example(groups: ["group.a"], clouds: ["iCloud.a"])
     app.root = team.root
     _ = try fixture.containers().make(for: app, home: account.name)
-    for user in [Self.former, Self.other] {
-      try fixture.registry.noteRemoval(
-        of: ContainerRecord(
-          uuid: "removed-\(user)", kind: .data, identifier: app.identifier, user: user,
-          path: "Users/\(account.name)/x"), at: 1)
-    }
   }
 
   private func sql(_ text: String) throws -> String {
@@ -60,10 +54,11 @@ internal import Testing
         VALUES (\(user), 'org.a', \(user), 'TEAM', x'61', 1, 1, 1, x'', 1, 1, x'01');
       INSERT OR REPLACE INTO volumes (id, name, path, inode, handle, created, owner, read_only, added)
         VALUES (\(user), x'61', x'2f61', 1, x'', 1, \(user), 0, 1);
+      INSERT OR REPLACE INTO removed (uuid, kind, identifier, user, path, removed)
+        VALUES ('removed-\(user)', 'data', 'com.example.editor', \(user), 'Users/\(account.name)/x', 1);
       """
     }
-    _ = try sql(
-      rows.joined() + "UPDATE removed SET deleting = 0; UPDATE containers SET user = \(Self.former);")
+    _ = try sql(rows.joined() + "UPDATE containers SET user = \(Self.former);")
   }
 
   /// How many rows count for a user.

@@ -244,7 +244,9 @@ extension AppAccess {
   func restoreRemoved(_ number: Int64) throws -> RemovedReport { throw Self.refusal("restore data") }
 
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]? { throw Self.refusal("assign teams") }
-  func forget(_ former: FormerUser) throws { throw Self.refusal("forget what users have decided") }
+  func forget(_ former: FormerUser) throws -> [LeftBehind]? {
+    throw Self.refusal("forget what users have decided")
+  }
 
   func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport {
     throw Self.refusal("delete data")

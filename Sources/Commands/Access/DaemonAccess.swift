@@ -167,8 +167,10 @@ struct DaemonAccess: StoreAccess {
     try change(.deleteRemoved(number, of: user)) { $0.removed }
   }
 
-  func forget(_ former: FormerUser) throws {
-    try change(.forget(former)) { $0 == .done ? () : nil }
+  func forget(_ former: FormerUser) throws -> [LeftBehind]? {
+    try change(.forget(former)) { reply -> [LeftBehind]?? in
+      reply == .done ? .some(nil) : reply.removed.map { $0.left }
+    }
   }
 
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]? {

@@ -139,13 +139,14 @@ struct DirectAccess: StoreAccess {
     }
   }
 
-  func forget(_ former: FormerUser) throws {
+  func forget(_ former: FormerUser) throws -> [LeftBehind]? {
     // Without a registry nobody has decided anything.
-    guard try former.removedHome != nil || Registry.existing(of: store) != nil else { return }
-    let parts = try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+    guard try former.removedHome != nil || Registry.existing(of: store) != nil else { return nil }
+    let forgotten = try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
       try handler.forget(former, by: .ourselves)
     }
-    if parts.contains(.trash) { try store.removeLeft() }
+    if forgotten.parts.contains(.trash) { try store.removeLeft() }
+    return forgotten.parts.contains(.decisions) && former.successor != nil ? forgotten.aside : nil
   }
 
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]? {

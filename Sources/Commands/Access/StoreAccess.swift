@@ -91,8 +91,10 @@ protocol StoreAccess {
   /// Deletes one of them, or all of a user.
   func deleteRemoved(_ number: Int64?, of user: UInt32?) throws -> RemovedReport
 
-  /// Forgets what counts for a user's number and must not count for the next holder.
-  func forget(_ former: FormerUser) throws
+  /// Forgets what counts for a user's number and must not count for the next holder; gives what was set
+  /// aside, by paths below the store, or nil if nothing that was decided had to be forgotten.
+  @discardableResult
+  func forget(_ former: FormerUser) throws -> [LeftBehind]?
 
   /// Assigns a team to a root that the store trusts; gives the root that it was assigned to before.
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]?

@@ -39,8 +39,9 @@ struct UserAddCommand: Command {
       changed. What belongs to others, devices, files that have other names outside of the home, and what
       'chattr +i' protects stay as they are and are listed. Other programs in the home lose their
       set-user-ID and set-group-ID bits and their capabilities. ACL entries that name the former owner's
-      number stay. Apps in the home keep their data; what the former owner has allowed apps, the volumes they
-      have added and what was removed for them are forgotten.
+      number stay. Apps in the home keep their data; what the former owner has allowed apps and the volumes
+      they have added are forgotten. What they have thrown away, and what was removed for them, is set aside
+      in the store for root.
       """,
     ],
     examples: ["sudo insula user add anna", "sudo insula user add anna --home UUID=1c2e-..."])
@@ -78,7 +79,21 @@ struct UserAddCommand: Command {
   private func forgetFormer(_ context: Context) throws {
     // Nobody else makes homes in a store of several users.
     guard context.isRoot, let account = Account.named(name) else { return }
-    try AppsAccess.find(store, writing: true, context).forget(FormerUser(account.uid, successor: name))
+    let access = try AppsAccess.find(store, writing: true, context)
+    guard let aside = try access.forget(FormerUser(account.uid, successor: name)) else { return }
+    tell(aside, of: account.uid, in: try access.openedStore().path, context)
+  }
+
+  /// Says what became of what a former holder of the account's number may have had.
+  private func tell(_ aside: [LeftBehind], of user: UInt32, in store: String, _ context: Context) {
+    context.console.note(
+      "what was decided and logged under uid \(user) before is forgotten, since it may be a former holder's")
+    for moved in aside.prefix(20) {
+      context.console.note("\(moved.reason.sanitized) is in \(store.sanitized)/\(moved.path) now")
+    }
+    guard !aside.isEmpty else { return }
+    context.console.note(
+      "give that to its owner, or remove it with 'rm -r'; 'insula check' lists all that lies there")
   }
 
   private func addElsewhere(_ source: String, _ context: Context) throws -> ExitCode {
@@ -96,19 +111,21 @@ struct UserAddCommand: Command {
   private func adopt(_ context: Context) throws -> ExitCode {
     let store = try Store(opening: context.store(store), .exclusive)
     let homes = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
+    var handler: AppRequestHandler?
     if let registry = try Registry.existing(of: store) {
       // What is being done to an app of the home's is done for its former owner.
-      let handler = AppRequestHandler(store, registry)
-      for failure in try handler.recover() { context.console.note("\(failure)") }
-      if let account = Account.named(name) {
-        do throws(ControlFailure) {
-          try handler.forget(FormerUser(account.uid, successor: name), by: .ourselves)
-        } catch {
-          throw CommandFailure(error)
-        }
-      }
+      let found = AppRequestHandler(store, registry)
+      for failure in try found.recover() { context.console.note("\(failure)") }
+      handler = found
     }
-    let adoption = try homes.adopt(name, in: store)
+    let adoption = try homes.adopt(name, in: store) { (owner) throws(StoreError) in
+      guard let handler else { return }
+      let former = FormerUser(owner, successor: name, isHomeBack: true)
+      let forgotten = try handler.forgetNow(former, by: .ourselves)
+      guard forgotten.parts.contains(.decisions) else { return }
+      tell(forgotten.aside, of: owner, in: store.path, context)
+    }
+    if !adoption.aside.isEmpty { tell(adoption.aside, of: adoption.previous, in: store.path, context) }
     for line in adoption.lines(context.names) { context.console.say(line) }
     context.console.say("\(name) has the home \(store.path)/tree/Users/\(name) now.")
     return .ok

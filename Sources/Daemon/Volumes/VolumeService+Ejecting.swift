@@ -53,8 +53,12 @@ extension VolumeService {
         if taken != nil, let registry {
           held = try registry.forgetHome(String(decoding: known.name, as: UTF8.self))
           try AppShapes(store: store, volume: volume).note(registry)
+          try registry.removeVolume(known.id)
+        } else if known.place == .users {
+          try registry?.ejectHome(known.id)
+        } else {
+          try registry?.removeVolume(known.id)
         }
-        try registry?.removeVolume(known.id)
       } catch {
         throw ControlFailure(error)
       }
@@ -67,7 +71,8 @@ extension VolumeService {
     }
     // Others do not wait for what may take long; and its disk is there until that is done.
     defer { if let gone { end(gone, isHurried: isForced) } }
-    ejected(known.treePath)
+    // A home comes back as what it was. Where somebody may still use it, nothing of it stays granted.
+    if known.place != .users || deletesHome || isForced { ejected(known.treePath) }
     awaitAll()
     // Until nothing is left of it, nobody begins to use it.
     defer { taken?.hold?.end() }

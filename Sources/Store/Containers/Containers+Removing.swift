@@ -48,7 +48,7 @@ extension Containers {
       do throws(Errno) {
         // What is in a home that is away stays until it is there again.
         let own: Containers?
-        do throws(StoreError) { own = try forHome(of: record.path) } catch { throw .EIO }
+        do throws(StoreError) { own = try forRemoval(of: record) } catch { throw .EIO }
         guard let own else { continue }
         if let stays = try own.hold(record) {
           removal.note([stays], of: record)
@@ -60,6 +60,16 @@ extension Containers {
       }
     }
     return removal
+  }
+
+  /// The containers of the home that one is in; nil while that home is not there, also if another one of its
+  /// name is.
+  private func forRemoval(of record: ContainerRecord) throws(StoreError) -> Containers? {
+    let found = try forHome(of: record.path)
+    guard let own = found, try registry.isInEjectedHome(record.path) else { return found }
+    let isThere = (try? tree.fd.status(at: record.path)) != nil
+    if isThere { return own }
+    return try own.heldDirectory(of: record) == nil ? nil : own
   }
 
   /// Removes the directory that was made as this container, to where it can be restored from; gives why it

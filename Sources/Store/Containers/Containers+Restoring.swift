@@ -122,15 +122,23 @@ extension Containers {
 
   /// Forgets removed containers that are back in their places, since whoever has restored or deleted them was
   /// stopped just then.
+  ///
+  /// One that is nowhere may lie beside a home that is not there.
   package func forgetRestored() throws(StoreError) {
     for removed in try registry.removedContainers() {
       guard let own = try forHome(of: removed.container.path), !Self.isBeingReplaced(removed) else {
         continue
       }
       try Self.restoring.withLock { (_) throws(StoreError) in
-        if try own.heldDirectory(of: removed.container) == nil { try registry.forget(removed) }
+        if try own.isGone(removed.container) { try registry.forget(removed) }
       }
     }
+  }
+
+  /// Whether a removed container is not there any more; one that lies beside an ejected home may come back.
+  private func isGone(_ record: ContainerRecord) throws(StoreError) -> Bool {
+    if try heldDirectory(of: record) != nil { return false }
+    return try !registry.isInEjectedHome(record.path)
   }
 
   /// Deletes a removed container for its owner, which can't be taken back; what stays of it is found beside
@@ -145,7 +153,10 @@ extension Containers {
       try registry.noteDeletion(of: removed)
     }
     guard isThere else { return Deletion() }
-    guard let own = try forHome(of: old.path) else { return Deletion() }
+    // Without the home, the store may have it; but what lies beside the home has to wait.
+    let found = try forHome(of: old.path)
+    if found == nil, store.homeElsewhere(of: old.path) != nil { return Deletion() }
+    let own = found ?? self
     let deletion: Deletion
     if let held = try own.heldDirectory(of: old) {
       deletion = try explaining("delete", "what was removed from \(path)/\(old.path)") { () throws(Errno) in
@@ -155,6 +166,7 @@ extension Containers {
       }
     } else {
       deletion = Deletion()
+      guard try own.isGone(old) else { return deletion }
     }
     try registry.forget(removed)
     return deletion
@@ -189,9 +201,7 @@ extension Containers {
   /// What a removed container takes; nothing where it is not there.
   package func measure(_ removed: RemovedContainer, pause: Pause = {}) throws(Errno) -> FreedSpace {
     var size = FreedSpace()
-    guard let held = try? heldDirectory(of: removed.container),
-      let directory = try? held.fd.openDirectory(removed.container.uuid)
-    else { return size }
+    guard let directory = store.openDirectory(of: removed) else { return size }
     try DeepWalk.through(directory.fd, mostWaiting: StorageUsage.mostWaiting) { (entry) throws(Errno) in
       try pause()
       guard let status = try? entry.directory.status(of: entry.name), status.st_uid == removed.container.user

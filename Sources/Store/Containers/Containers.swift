@@ -49,9 +49,9 @@ package final class Containers: Sendable {
   }
 
   /// The same containers for what is done in one home, whose filesystem has a workshop of its own if it is
-  /// not the store's; nil while the home is away.
+  /// not the store's; nil while the home is away, was ejected, or is not there for another reason.
   func forHome(of path: String) throws(StoreError) -> Containers? {
-    guard let elsewhere = store.homeElsewhere(of: path) else { return self }
+    guard let elsewhere = store.homeElsewhere(of: path) else { return hasHome(of: path) ? self : nil }
     guard let staging = try elsewhere.openStaging() else { return nil }
     let own = try Containers(store, registry, elsewhere, staging, workshop.visibly)
     try own.clearWorkshop()
@@ -59,8 +59,16 @@ package final class Containers: Sendable {
   }
 
   func forHomeThatIsThere(_ path: String) throws(StoreError) -> Containers {
-    guard let own = try forHome(of: path) else { throw .homeIsAway(path: "\(self.path)/\(path)") }
-    return own
+    if let own = try forHome(of: path) { return own }
+    // Where there is no home at all, whoever opens it says so.
+    guard store.homeElsewhere(of: path) == nil else { throw .homeIsAway(path: "\(self.path)/\(path)") }
+    return self
+  }
+
+  /// Whether the home is there that a path leads into; where that can't be told, it is not.
+  private func hasHome(of path: String) -> Bool {
+    guard let home = Homes.name(in: path) else { return true }
+    return (try? tree.fd.status(at: "Users/\(home)"))?.isDirectory == true
   }
 
   /// What an app needs of containers in a home: its own, those of its groups, those in iCloud.
@@ -149,6 +157,8 @@ package final class Containers: Sendable {
   private func forgetRemoved(of user: UInt32, inHome name: String) throws(StoreError) -> Bool {
     var isAny = false
     let prefix = "Users/\(name)/"
+    // They may be in another home of that name.
+    if try registry.isInEjectedHome(prefix + ".") { return false }
     for record in try registry.containers(user: user)
     where record.identity != nil && record.path.utf8.starts(with: prefix.utf8) {
       do throws(Errno) {

@@ -40,6 +40,8 @@ package struct Adoption: Sendable {
   /// Programs that ran with the rights of their owner or group, and do so no more.
   package internal(set) var tamed = Sample()
   package internal(set) var left: [Reason: Sample] = [:]
+  /// What the former owner had besides the home, and where root finds it now, by paths below the store.
+  package internal(set) var aside: [LeftBehind] = []
 }
 
 extension Homes {
@@ -49,7 +51,11 @@ extension Homes {
   /// refused by name before anything has changed. What belonged to the home's former owner becomes the
   /// account's, and nothing else does. Stopped at any moment, this can be done again. What is noted of its
   /// apps and containers goes with the home, and all else that is noted for its former owner is forgotten.
-  package func adopt(_ name: String, in store: Store) throws(StoreError) -> Adoption {
+  ///
+  /// `beforehand` is done as soon as nothing stands in the way.
+  package func adopt(
+    _ name: String, in store: Store, beforehand: (_ owner: UInt32) throws(StoreError) -> Void = { _ in }
+  ) throws(StoreError) -> Adoption {
     let registry = try Registry(of: store)
     try Self.endAdoptions(in: store, registry)
     let account = try self.account(for: name)
@@ -69,6 +75,7 @@ extension Homes {
       Self.obstacles(status.st_uid, account) + care.faults().compactMap(\.obstacle) + survey.mounts
       + (try Self.unfinishedApps(in: name, registry))
     guard reasons.isEmpty else { throw .notAdoptable(path: place, reasons: reasons) }
+    try beforehand(account.uid)
     var adoption = Adoption(previous: status.st_uid)
     let intent = AdoptionIntent(home: name, former: status.st_uid, owner: account.uid)
     try Containers(store, registry).noteTeams(inHome: name)
@@ -82,7 +89,7 @@ extension Homes {
       }
       try users.fd.synchronizeFilesystem()
     }
-    try Self.finish(intent, in: store, registry)
+    adoption.aside = try Self.finish(intent, in: store, registry)
     return adoption
   }
 

@@ -74,24 +74,28 @@ extension Homes {
     for adoption in try registry.adoptions() {
       let home = try? store.tree.status(at: "Users/\(adoption.home)")
       if let home, home.isDirectory, home.st_uid == adoption.owner {
-        try finish(adoption, in: store, registry)
+        // 'insula check' tells of what was set aside.
+        _ = try finish(adoption, in: store, registry)
       } else {
         try registry.abandon(adoption)
       }
     }
   }
 
+  /// Gives what was set aside of what the former owner had besides the home.
   static func finish(
     _ adoption: AdoptionIntent, in store: Store, _ registry: Registry
-  ) throws(StoreError) {
+  ) throws(StoreError) -> [LeftBehind] {
+    var aside: [LeftBehind] = []
     // What root has decided is not a matter of a home that was root's.
     let isFormer =
       adoption.former == 0 ? false : try store.ownership(of: adoption.former, registry) == .no
     if isFormer, adoption.former != adoption.owner {
       // First, since whoever is stopped does all of it again; nobody serves the store.
       try StoreLog(store).forget(adoption.former)
-      try Containers(store, registry).takeTrash(of: adoption.former)
+      aside = try Containers(store, registry).setAside(of: adoption.former)
     }
     try registry.finish(adoption, forgetsFormer: isFormer)
+    return aside
   }
 }

@@ -160,6 +160,7 @@ extension Registry {
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
       try database.run(
         "UPDATE removed SET deleting = 1 WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      try database.run("DELETE FROM ejected_homes WHERE name = ?", .bytes(Array(name.utf8)))
       let file = database.path
       return try database.rows(
         "SELECT uuid FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix)

@@ -24,22 +24,46 @@ extension Registry {
   }
 
   /// By whom there is something for a number that has no home, and that an account of this name has.
-  func holder(of user: UInt32, named name: String) throws(StoreError) -> NumberHolder {
-    try use { (database) throws(StoreError) in
+  ///
+  /// If the account's `homeIsBack`, it is about to be adopted.
+  func holder(
+    of user: UInt32, named name: String, homeIsBack: Bool
+  ) throws(StoreError) -> NumberHolder {
+    let home = try formerHome(of: user, named: name, isBack: homeIsBack)
+    return try use { (database) throws(StoreError) in
       let number = Database.Value.integer(Int64(user))
       let noted = try database.rows("SELECT name FROM holders WHERE user = ?", number) {
         (row) throws(StoreError) in try row.text(0)
       }.first
-      let inHomes = try database.count(
-        """
-        SELECT (SELECT count(*) FROM apps WHERE user = ?1)
-          + (SELECT count(*) FROM containers WHERE user = ?1)
-          + (SELECT count(*) FROM removed WHERE user = ?1 AND deleting = 0)
-        """, number)
       return NumberHolder(
-        of: name, noted: noted, hadHome: inHomes > 0,
+        of: name, noted: noted, home: home,
         hasDecisions: try Self.countDecisions(of: user, in: database) > 0)
     }
+  }
+
+  /// What is known of the home that a number had, by what is noted of things in it.
+  private func formerHome(
+    of user: UInt32, named name: String, isBack: Bool
+  ) throws(StoreError) -> FormerHome {
+    let ejected = try ejectedHomes().filter { $0.name.elementsEqual(name.utf8) }
+    return try use { (database) throws(StoreError) in
+      let isUsed = try Self.countThings(of: user, below: "Users/\(name)/", in: database) > 0
+      let isEjected = ejected.contains { $0.owner.map { $0 == user } ?? isUsed }
+      if isEjected || isBack && isUsed { return .accounts }
+      return try Self.countThings(of: user, below: "", in: database) > 0 ? .gone : .never
+    }
+  }
+
+  private static func countThings(
+    of user: UInt32, below path: String, in database: borrowing Database
+  ) throws(StoreError) -> Int64 {
+    try database.count(
+      """
+      SELECT (SELECT count(*) FROM apps WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2)
+        + (SELECT count(*) FROM containers WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2)
+        + (SELECT count(*) FROM removed
+           WHERE user = ?1 AND deleting = 0 AND substr(path, 1, length(?2)) = ?2)
+      """, .integer(Int64(user)), .text(path))
   }
 
   /// Whether there is something for a number that would be forgotten.
@@ -73,6 +97,13 @@ extension Registry {
         INSERT OR REPLACE INTO home_owners (volume, owner)
         SELECT ?1, ?2 WHERE ?1 IN (SELECT id FROM volumes)
         """, values[0], values[1])
+      // If it was ejected, it has come back.
+      try database.run(
+        """
+        DELETE FROM ejected_homes WHERE EXISTS (
+          SELECT 1 FROM volumes
+          WHERE id = ? AND volumes.name = ejected_homes.name AND volumes.path = ejected_homes.path)
+        """, values[0])
     }
   }
 

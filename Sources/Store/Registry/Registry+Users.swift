@@ -43,6 +43,7 @@ extension Registry {
     try database.run("DELETE FROM containers WHERE user = ?", number)
     try database.run("UPDATE removed SET deleting = 1 WHERE user = ?", number)
     try database.run("DELETE FROM holders WHERE user = ?", number)
+    try database.run("DELETE FROM ejected_homes WHERE owner = ?", number)
     return forgotten
   }
 
@@ -65,6 +66,8 @@ extension Registry {
       try database.run(
         "UPDATE removed SET deleting = 1 WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", values[0],
         values[1])
+      try database.run(
+        "DELETE FROM ejected_homes WHERE owner = ? AND name = ?", values[0], .bytes(Array(name.utf8)))
     }
   }
 }

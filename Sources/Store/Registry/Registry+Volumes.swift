@@ -60,10 +60,12 @@ extension Registry {
   }
 
   package func removeVolume(_ id: Int64) throws(StoreError) {
-    try change { (database) throws(StoreError) in
-      try database.run("DELETE FROM volumes WHERE id = ?", .integer(id))
-      try database.run("DELETE FROM home_owners WHERE volume = ?", .integer(id))
-    }
+    try change { (database) throws(StoreError) in try Self.removeVolume(id, in: database) }
+  }
+
+  static func removeVolume(_ id: Int64, in database: borrowing Database) throws(StoreError) {
+    try database.run("DELETE FROM volumes WHERE id = ?", .integer(id))
+    try database.run("DELETE FROM home_owners WHERE volume = ?", .integer(id))
   }
 }
 

@@ -358,5 +358,20 @@ enum RegistrySchema {
         "CREATE INDEX IF NOT EXISTS containers_of_users ON containers (user)",
         "PRAGMA user_version = 18",
       ]),
+    Step(
+      name: "ejected homes",
+      statements: [
+        // Homes elsewhere that are no volumes any more and may come back. Names and paths are those of the
+        // volumes; without an owner nobody knows whose it was.
+        """
+        CREATE TABLE IF NOT EXISTS ejected_homes (
+          name BLOB NOT NULL,
+          path BLOB NOT NULL,
+          owner INTEGER,
+          PRIMARY KEY (name, path)
+        ) STRICT
+        """,
+        "PRAGMA user_version = 19",
+      ]),
   ]
 }

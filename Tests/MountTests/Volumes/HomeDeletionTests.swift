@@ -126,6 +126,41 @@ struct HomeDeletionTests {
       """, "3\nnothing was changed\n3\nprecious\nThere are no removed containers.\n", as: Self.root)
   }
 
+  /// What was removed from a home, and what only waits for that, comes back with it; on a disk, too.
+  @Test(arguments: [(HomeVolumeTests.Source.directory, false), (.disk, false), (.directory, true)])
+  func removedContainersComeBackWithTheHome(source: HomeVolumeTests.Source, isRootless: Bool) throws {
+    let homes = try HomeVolumeTests.Homes(source, rootless: isRootless)
+    let owner = isRootless ? nil : Self.root
+    _ = try homes.shell("run sh -c 'echo data >Documents/note'")
+    try homes.expect(
+      "insula uninstall \"$APP\" >/dev/null; volume eject \"Users/$NAME\" 2>/dev/null; ls $POINT/Users",
+      "Shared\n", as: owner)
+    _ = try homes.run.mounted.unmount()
+    // A row whose container is nowhere is forgotten by the worker that begins.
+    try homes.expect(
+      Self.registry + """
+        registry "INSERT INTO removed (id, uuid, kind, identifier, user, path, removed)
+          VALUES (-1, 'nowhere', 'data', 'org.example.x', 0, 'x', 1)"
+        """, "\n", as: owner)
+    try homes.run.mounted.mount()
+    try homes.expect(
+      Self.registry + """
+        until [ "$(registry 'SELECT count(*) FROM removed WHERE id = -1')" = 0 ] || [ $((w+=1)) -gt 600 ]; do
+          sleep 0.05
+        done
+        registry 'SELECT count(*) FROM removed'; "$INSULA" removed list --store "$POINT" | grep -c "$APP"
+        insula purge --dry-run --to 99% 2>/dev/null | grep -c 'removed containers: '
+        user add "$NAME" --home "$S" >/dev/null
+        insula purge --dry-run --to 99% 2>/dev/null | grep -c 'removed containers: '
+        """, "1\n1\n0\n1\n", as: owner)
+    try homes.expect(
+      """
+      N=$("$INSULA" removed list --json --store "$POINT" | sed -n 's/.*"number"[ :]*\\([0-9]*\\).*/\\1/p')
+      [ -e "$DATA" ] || echo none
+      "$INSULA" removed restore $N --store "$POINT" >/dev/null; cat "$DATA/Documents/note"
+      """, "none\ndata\n")
+  }
+
   /// Where a home must not be, nothing is made.
   @Test func whatOverlapsIsNotEvenMade() throws {
     let homes = try HomeVolumeTests.Homes()
