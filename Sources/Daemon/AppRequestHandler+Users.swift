@@ -15,13 +15,16 @@ extension AppRequestHandler {
   }
 
   /// Forgets what counts for a user who has no home: it must not count for the next holder of the number.
+  ///
+  /// Nobody may ask for that about themselves: with it goes what the log says of them, and of what root has
+  /// decided.
   @discardableResult
   package func forget(
     _ former: FormerUser, by caller: CallerIdentity
   ) throws(ControlFailure) -> Forgetting {
     let user = former.user
-    guard caller.uid == 0 || caller.uid == ProcessID.user || caller.uid == user else {
-      throw ControlFailure("only root may do this for another user", .EPERM)
+    guard caller.uid == 0 || caller.uid == ProcessID.user else {
+      throw ControlFailure("only root may do this", .EPERM)
     }
     do throws(StoreError) { return try forgetNow(former, by: caller) } catch { throw ControlFailure(error) }
   }

@@ -27,7 +27,7 @@ extension AppService {
         } catch {
           return .failure(error)
         }
-        try end(othersOf: team, root, tree)
+        if let unsettled = try end(othersOf: team, root, tree) { return .failure(unsettled) }
         return .assigned(team: team, formerRoot: before)
       }
     } catch let error as StoreError {
@@ -37,13 +37,17 @@ extension AppService {
     }
   }
 
-  private func end(othersOf team: String, _ root: [UInt8], _ tree: MountedTree) throws(StoreError) {
+  /// Gives what to say where an app may still be told what was found for it before.
+  private func end(
+    othersOf team: String, _ root: [UInt8], _ tree: MountedTree
+  ) throws(StoreError) -> ControlFailure? {
     // Also those whose process has ended, and whose view is still there.
     let views = tree.views.all(ended: true).filter { $0.launch.app.team.hasSameBytes(as: team) }
     let others = views.filter { $0.launch.app.root != root }
     let services = services
     try services?.grants.teamIsAssigned(team)
-    services?.consents.teamIsAssigned(views)
+    let unsettled = services?.consents.teamIsAssigned(views)
     tree.endOfOtherRoots(others)
+    return unsettled
   }
 }

@@ -201,13 +201,14 @@ final class AppService: Sendable {
   ) throws(ControlFailure) -> ControlReply {
     let forgotten = try handler.forget(former, by: caller)
     guard forgotten.parts.contains(.decisions) else { return .done }
-    trust.withLock { $0 }?.consents.forget(former.user)
+    let unsettled = trust.withLock { $0 }?.consents.forget(former.user)
     volumes.withLock { $0 }?.removeForgotten(of: former.user)
     removeLeft()
     // What goes is noted, with names that are the former holder's.
     if forgotten.parts.contains(.log) {
       do throws(StoreError) { try log.forget(former.user) } catch { throw ControlFailure(error) }
     }
+    if let unsettled { throw unsettled }
     return former.successor == nil ? .done : .removed(RemovedReport(left: forgotten.aside))
   }
 

@@ -46,7 +46,7 @@ package enum ControlAnswer: Sendable {
   /// It is done by a job on another thread.
   case job(ControlQueue, ControlJob)
   /// There is no answer yet. `until` gives it as soon as there is one: it is asked at once, and again
-  /// whenever something has changed (``ControlServer/poke()``), on the server's thread.
+  /// whenever something has changed (``ControlServer/poke(callersOf:)``), on the server's thread.
   case waits(until: @Sendable () -> ControlReply?)
 
   package static func refusal(_ message: String, _ errno: Errno = .EPERM) -> ControlAnswer {

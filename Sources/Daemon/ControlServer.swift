@@ -31,7 +31,8 @@ package final class ControlServer: Sendable {
   /// What other threads have to say to this one.
   private struct Messages {
     var isStopping = false
-    var isPoked = false
+    /// The users for whom something has changed.
+    var poked: Set<UInt32> = []
     /// Their jobs are done.
     var returning: [ControlConnection] = []
   }
@@ -75,13 +76,15 @@ package final class ControlServer: Sendable {
     LocalSocket.stopListening(listener.fd)
   }
 
-  /// Something has changed that a caller may be waiting for; never waits.
-  package func poke() {
-    let isNews = messages.withLock { messages in
-      defer { messages.isPoked = true }
-      return !messages.isPoked
+  /// Something has changed that callers of a user may be waiting for; never waits.
+  ///
+  /// Nobody else's are asked.
+  package func poke(callersOf user: UInt32) {
+    let isFirst = messages.withLock { messages in
+      defer { messages.poked.insert(user) }
+      return messages.poked.isEmpty
     }
-    if isNews { wakeup.ring() }
+    if isFirst { wakeup.ring() }
   }
 
   private func serve() {
@@ -93,9 +96,12 @@ package final class ControlServer: Sendable {
         return
       }
       if ready[0] {
-        guard let returning = takeMessages() else { return }
+        guard let (returning, poked) = takeMessages() else { return }
         for connection in returning { admit(connection, to: &clients) }
-        for connection in connections where !connection.answerAwaited() { clients.remove(connection) }
+        for connection in connections
+        where poked.contains(connection.caller.uid) && !connection.answerAwaited() {
+          clients.remove(connection)
+        }
       }
       if ready[1] { welcome(&clients) }
       let talking = Set(zip(connections, ready.dropFirst(2)).compactMap { $1 ? ObjectIdentifier($0) : nil })
@@ -111,12 +117,12 @@ package final class ControlServer: Sendable {
     }
   }
 
-  /// The connections whose jobs are done; nil at the end.
-  private func takeMessages() -> [ControlConnection]? {
+  /// The connections whose jobs are done, and the users for whom something has changed; nil at the end.
+  private func takeMessages() -> (returning: [ControlConnection], poked: Set<UInt32>)? {
     _ = try? wakeup.fd.readAvailable(limit: 8)
     return messages.withLock { messages in
-      defer { (messages.returning, messages.isPoked) = ([], false) }
-      return messages.isStopping ? nil : messages.returning
+      defer { (messages.returning, messages.poked) = ([], []) }
+      return messages.isStopping ? nil : (messages.returning, messages.poked)
     }
   }
 

@@ -43,7 +43,7 @@ extension LaunchService {
     }
     guard let running else { return .reply(.failure(Self.notWaiting(identifier))) }
     return .job(.documents) { [server] _ in
-      let isTaken = running.opened.offer(paths) { server.appSockets.poke() }
+      let isTaken = running.opened.offer(paths) { server.appSockets.poke([.view(running.number)]) }
       return isTaken ? .done : .failure(Self.notWaiting(identifier))
     }
   }

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
+internal import Synchronization
 
 /// A process that keeps a mount busy.
 package struct MountUser: Equatable, CustomStringConvertible {
@@ -52,12 +53,15 @@ package struct MountUsers {
     let processes = names(in: "/proc").compactMap { Int32($0) }.filter { $0 != ProcessID.own }
     let ours = target("/proc/self/ns/mnt")
     let look = ProcessLook()
+    let namespaces = SeenNamespaces()
     // What needs no lock of theirs is seen of all.
     let links = look.answers(about: processes) { pid -> (uses: [Use], mounts: [String], isOurs: Bool) in
       // That of others' processes can't be read; what one of them uses here is seen all the same.
       let theirs = target("/proc/\(pid)/ns/mnt")
       let isOurs = device == nil || theirs == ours || theirs == unknown
-      return (uses(pid, link), isOurs ? [] : device.map { mounts(pid, $0) } ?? [], isOurs)
+      let mounts =
+        isOurs ? nil : device.flatMap { device in namespaces.mounts(theirs) { mount(pid, device) } }
+      return (uses(pid, link), mounts.map { [$0] } ?? [], isOurs)
     }
     let maps = look.answers(about: processes) { pid in paths(mappedBy: "/proc/\(pid)", map) }
     var (users, hidden): ([MountUser], [String]) = ([], [])
@@ -82,11 +86,23 @@ package struct MountUsers {
   }
 
   /// What a process sees of it in a mount namespace of its own.
-  private static func mounts(_ pid: Int32, _ device: DeviceNumber) -> [String] {
-    MountTable(parsing: text(of: "/proc/\(pid)/mountinfo")).entries.filter { $0.device == device }.prefix(1)
-      .map {
-        "has it mounted at \($0.mountPoint) in another mount namespace"
-      }
+  private static func mount(_ pid: Int32, _ device: DeviceNumber) -> String? {
+    MountLines(Array(text(of: "/proc/\(pid)/mountinfo").utf8)).first(device).map {
+      "has it mounted at \($0) in another mount namespace"
+    }
+  }
+
+  /// What is mounted in each namespace that was looked at: a user can have a great many processes in one with
+  /// a great many mounts.
+  private final class SeenNamespaces: Sendable {
+    private let seen = Mutex<[String: String?]>([:])
+
+    func mounts(_ namespace: String, _ look: () -> String?) -> String? {
+      if let known = seen.withLock({ $0[namespace] }) { return known }
+      let found = look()
+      seen.withLock { $0[namespace] = .some(found) }
+      return found
+    }
   }
 
   /// How a process uses something, in words around its path.

@@ -82,7 +82,7 @@ package final class RunningView: Sendable {
 }
 
 /// An app as a user has it: whatever runs of it uses the same container.
-struct AppOfUser: Hashable, Sendable {
+package struct AppOfUser: Hashable, Sendable {
   /// Identifiers that differ by case are the same.
   private let app: String
   private let user: UInt32

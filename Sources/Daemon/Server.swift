@@ -160,7 +160,7 @@ package final class Server: Sendable {
       throw ServeFailure.threads(error)
     }
     appSockets = sockets
-    storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke() }
+    storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke([.space]) }
     leases = ContainerLeases(volume)
     // Before grants, which may lead there.
     volumes = try VolumeService(
@@ -171,11 +171,11 @@ package final class Server: Sendable {
     }
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, kept: kept, log: { log.record($0) },
-      changed: { sockets.poke() }, registry: registry)
+      changed: { apps in sockets.poke(Set(apps.map(AppTopic.grants))) }, registry: registry)
     consents = ConsentService(
       store, volume, views, grants, isReadOnly: options.readOnly, kept: kept, log: { log.record($0) },
       registry: registry)
-    consents.tell { sockets.poke() }
+    consents.tellApps { sockets.poke([.view($0)]) }
     consents.settle { sockets.settle() }
     if kept?.hasPredecessor == true { consents.expectAgents() }
     do throws(Errno) {

@@ -122,7 +122,7 @@ package enum Service {
         kept.serves()
       }
       control = try listen(services, kept)
-      server.consents.tell { [weak answering = control.server] in answering?.poke() }
+      server.consents.tellAgents { [weak answering = control.server] in answering?.poke(callersOf: $0) }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
       purges = try PurgeThread(apps, settings.options.purges, settings.options.removed)

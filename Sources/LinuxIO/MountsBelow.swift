@@ -31,50 +31,90 @@ extension MountTable {
     return Place(device: top.device, path: Self.joined(top.root, rest))
   }
 
-  /// What is mounted on a directory or in it, in this namespace.
-  package func mounts(in place: Place) -> [String] {
-    var found: [String] = []
-    for entry in entries where entry.device == place.device {
-      let isInside = "\(entry.root)/".utf8.starts(with: "\(place.path)/".utf8)
-      let rest =
-        entry.root == "/"
-        ? place.path
-        : "\(place.path)/".utf8.starts(with: "\(entry.root)/".utf8)
-          ? String(place.path.dropFirst(entry.root.count)) : nil
-      guard isInside || rest != nil else { continue }
-      let directory = isInside ? entry.mountPoint : Self.joined(entry.mountPoint, rest ?? "")
-      found += below(directory).map(\.mountPoint)
-      if entries.contains(where: { $0.mountPoint == directory && $0.parent == entry.id }) {
-        found.append(directory)
-      }
-    }
-    return Set(found).inOrder(by: <)
-  }
-
   private static func joined(_ above: String, _ rest: String) -> String {
     above == "/" ? (rest.isEmpty ? "/" : rest) : above + rest
   }
 
-  /// What is mounted on a directory or in it, in each mount namespace of which this process can see a
-  /// process; the namespace of its own comes first.
+  /// What is mounted on a directory or in it, in this process's namespace and in each other one of which it
+  /// can see a process.
   ///
-  /// A directory that is removed takes the mounts of other namespaces along without a word.
-  package static func mountsEverywhere(in path: String) throws(Errno) -> [Found] {
-    let own = try current()
-    guard let place = own.place(of: path) else { return [] }
-    var found = own.mounts(in: place).map { Found(mountPoint: $0, process: nil) }
-    var known: Set<[UInt8]> = []
-    let ownLink = try? FD.cwd.linkTarget(of: "/proc/self/ns/mnt")
-    if let ownLink { known.insert(ownLink) }
-    for process in ProcessTable().numbers {
-      guard let link = try? FD.cwd.linkTarget(of: "/proc/\(process)/ns/mnt"), known.insert(link).inserted,
-        let text = FD.text(of: "/proc/\(process)/mountinfo", limit: 1 << 26)
-      else { continue }
-      for mountPoint in MountTable(parsing: text).mounts(in: place)
-      where !found.contains(where: { $0.mountPoint == mountPoint }) {
-        found.append(Found(mountPoint: mountPoint, process: process))
+  /// A directory that is removed takes the mounts of other namespaces along without a word. `owner` is whose
+  /// directory it is.
+  ///
+  /// Each user can have thousands of namespaces with a hundred thousand mounts each. So those of the machine
+  /// are looked at first, and those of one user have a share of the time (``ProcessLook``): whoever makes
+  /// theirs larger than that keeps theirs alone from being looked at.
+  package static func mountsEverywhere(
+    in path: String, of owner: UInt32?
+  ) throws(Errno) -> MountsEverywhere {
+    guard let place = try current().place(of: path) else { return MountsEverywhere() }
+    var found = MountsEverywhere()
+    found.binding = try MountLines.read(ofProcess: "self", limit: ownBytes).mounts(in: place).map {
+      Found(mountPoint: $0, process: nil)
+    }
+    found.look(at: MountNamespace.others(), in: place, of: owner, ProcessLook.Limits())
+    return found
+  }
+
+  private static let ownBytes = 1 << 28
+}
+
+/// What is mounted in a directory, by who can have mounted it.
+package struct MountsEverywhere: Sendable {
+  /// What root has mounted, or whose directory it is: in this namespace, or in others that are theirs.
+  package internal(set) var binding: [MountTable.Found] = []
+  /// What anybody else has mounted in namespaces of their own: they see it, and nobody else does.
+  package internal(set) var others: [MountTable.Found] = []
+  /// Processes in whose namespaces something may be mounted too: that could not be found out in time.
+  package internal(set) var hidden: [Int32] = []
+
+  private static let maxMounts = 100
+  private static let maxBytes = 1 << 24
+
+  mutating func look(
+    at namespaces: [MountNamespace], in place: MountTable.Place, of owner: UInt32?,
+    _ limits: ProcessLook.Limits
+  ) {
+    // Those that decide come first.
+    func rank(_ namespace: MountNamespace) -> Int {
+      if namespace.owner == .machine { return 0 }
+      return owner.map { namespace.owner == .user($0) } ?? false ? 1 : 2
+    }
+    let namespaces = (0...2).flatMap { wanted in namespaces.filter { rank($0) == wanted } }
+    let processes = namespaces.compactMap(\.processes.first)
+    let byProcess = Dictionary(zip(processes, namespaces)) { first, _ in first }
+    let look = ProcessLook(limits, stuck: .ofProgram) { process in
+      switch byProcess[process]?.owner {
+      case .machine: 0
+      case .user(let user): user
+      case nil: nil
       }
     }
-    return found
+    let answers = look.answers(about: processes) { process -> [String]? in
+      Self.mounts(byProcess[process]?.processes ?? [], in: place)
+    }
+    var known = Set(binding.map(\.mountPoint))
+    for namespace in namespaces {
+      guard let process = namespace.processes.first else { continue }
+      guard let mounts = answers[process] ?? nil else {
+        if let alive = namespace.processes.first(where: ProcessID.hasThread) { hidden.append(alive) }
+        continue
+      }
+      // What is mounted for all is in each namespace.
+      for mountPoint in mounts where known.insert(mountPoint).inserted {
+        let found = MountTable.Found(mountPoint: mountPoint, process: process)
+        if rank(namespace) < 2 { binding.append(found) } else { others.append(found) }
+      }
+    }
+  }
+
+  /// What is mounted as the first of some processes sees it that can be asked; nil if none can.
+  private static func mounts(_ processes: [Int32], in place: MountTable.Place) -> [String]? {
+    for process in processes {
+      if let lines = try? MountLines.read(ofProcess: "\(process)", limit: maxBytes) {
+        return lines.mounts(in: place, limit: maxMounts)
+      }
+    }
+    return nil
   }
 }

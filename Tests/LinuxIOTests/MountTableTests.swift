@@ -50,33 +50,74 @@ internal import Testing
   }
 
   @Test func whatIsMountedInADirectoryIsFoundByItsFilesystem() throws {
-    let here = MountTable(
-      parsing: """
-        22 1 8:1 / / rw - ext4 /dev/sda1 rw
-        40 22 0:35 / /insula rw - fuse.insula /store rw
-        41 40 0:36 / /insula/Users/anna/mnt rw - tmpfs none rw
-        42 40 0:37 / /insula/Users/annalena/mnt rw - tmpfs none rw
-        43 40 0:38 / /insula/Users/bob rw - tmpfs none rw
-        """)
+    let own = """
+      22 1 8:1 / / rw - ext4 /dev/sda1 rw
+      44 41 0:39 / /insula/Users/anna/mnt/deeper rw - tmpfs none rw
+      40 22 0:35 / /insula rw - fuse.insula /store rw
+      41 40 0:36 / /insula/Users/anna/mnt rw - tmpfs none rw
+      42 40 0:37 / /insula/Users/annalena/mnt rw - tmpfs none rw
+      43 40 0:38 / /insula/Users/bob rw - tmpfs none rw
+      """
+    let here = MountTable(parsing: own)
     let anna = try #require(here.place(of: "/insula/Users/anna"))
     #expect(anna == .init(device: DeviceNumber(major: 0, minor: 35), path: "/Users/anna"))
-    #expect(here.mounts(in: anna) == ["/insula/Users/anna/mnt"])
+    func mounts(_ text: String, _ place: MountTable.Place) -> [String] {
+      MountLines(Array(text.utf8)).mounts(in: place)
+    }
+    #expect(mounts(own, anna) == ["/insula/Users/anna/mnt", "/insula/Users/anna/mnt/deeper"])
     let whole = MountTable.Place(device: anna.device, path: "/Users/bob")
-    #expect(here.mounts(in: whole) == ["/insula/Users/bob"], "on the directory itself")
+    #expect(mounts(own, whole) == ["/insula/Users/bob"], "on the directory itself")
     #expect(
       here.place(of: "/home/anna") == .init(device: DeviceNumber(major: 8, minor: 1), path: "/home/anna"))
     // Elsewhere the same filesystem, or a part of it, has another place.
-    let elsewhere = MountTable(
-      parsing: """
-        50 1 0:35 / /other rw - fuse.insula /store rw
-        51 50 0:40 / /other/Users/anna/a rw - tmpfs none rw
-        52 1 0:35 /Users /people rw - fuse.insula /store rw
-        53 52 0:41 / /people/anna/b rw - tmpfs none rw
-        54 1 0:35 /Users/anna/Documents /documents rw - fuse.insula /store rw
-        55 54 0:42 / /documents/c rw - tmpfs none rw
-        56 1 0:43 / /tmp rw - tmpfs none rw
-        """)
-    #expect(elsewhere.mounts(in: anna) == ["/documents/c", "/other/Users/anna/a", "/people/anna/b"])
+    let elsewhere = """
+      50 1 0:35 / /other rw - fuse.insula /store rw
+      51 50 0:40 / /other/Users/anna/a rw - tmpfs none rw
+      52 1 0:35 /Users /people rw - fuse.insula /store rw
+      53 52 0:41 / /people/anna/b rw - tmpfs none rw
+      54 1 0:35 /Users/anna/Documents /documents rw - fuse.insula /store rw
+      55 54 0:42 / /documents/c\\040d rw - tmpfs none rw
+      56 1 0:43 / /tmp rw - tmpfs none rw
+      57 54 0:44 / /documents rw - tmpfs none rw
+      58 50 0:45 / /other/Users rw - tmpfs none rw
+      """
+    #expect(
+      mounts(elsewhere, anna) == ["/documents", "/documents/c d", "/other/Users/anna/a", "/people/anna/b"])
+    #expect(mounts(elsewhere, .init(device: anna.device, path: "/")).count == 5, "in all of it")
+    #expect(MountLines(Array(elsewhere.utf8)).mounts(in: anna, limit: 2).count == 2)
+  }
+
+  @Test func linesThatMakeNoSenseAreNoMounts() {
+    let anna = MountTable.Place(device: DeviceNumber(major: 0, minor: 35), path: "/a")
+    let text = """
+      1 1 0:35 / / rw
+      2 1 0:36 / /a/b rw
+      3 2 0:36 / /a/b/c rw
+      4 5 0:36 / /x rw
+      5 4 0:36 / /x rw
+      9999999999999999999 1 0:36 / /a/d rw
+      6 1 0:x / /a/e rw
+      7 1 036 / /a/f rw
+      8 1 0:99999999999 / /a/g rw
+      9 1 0:36 / /a/\\77 rw
+      10 1 0:36 / /a/\\777 rw
+      11 1 0:36 /
+
+      12
+      """
+    #expect(MountLines(Array(text.utf8)).mounts(in: anna) == ["/a/\\77", "/a/\\777", "/a/b", "/a/b/c"])
+    #expect(MountLines([]).mounts(in: anna) == [])
+    #expect(MountLines(Array(text.utf8)).first(DeviceNumber(major: 0, minor: 36)) == "/a/b")
+  }
+
+  /// The attack: a user binds the tree over a great many directories of their own, and root's command
+  /// compares each of these mounts with each.
+  @Test(.timeLimit(.minutes(5))) func manyMountsTakeOneLookAtEach() {
+    let place = MountTable.Place(device: DeviceNumber(major: 0, minor: 35), path: "/Users/anna")
+    var text = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+    for number in 2...60_000 { text += "\(number) 1 0:35 / /mnt/x/\(number) rw - fuse.insula /store rw\n" }
+    text += "70000 60000 0:36 / /mnt/x/60000/Users/anna/mnt rw - tmpfs none rw"
+    #expect(MountLines(Array(text.utf8)).mounts(in: place) == ["/mnt/x/60000/Users/anna/mnt"])
   }
 
   @Test func theLastMountIsOnTop() {

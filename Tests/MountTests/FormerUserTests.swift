@@ -177,6 +177,42 @@ struct FormerUserTests {
     #expect(try traces(anna.account.uid) == [] && traces(ben.account.uid) == ["trash", "denied", "done"])
   }
 
+  /// The attack: by the request of 'user remove' an account has deleted what the log says of it, and what
+  /// root has decided about its apps.
+  ///
+  /// Of two, one has a home and one has none.
+  @Test func nobodyHasThemselvesForgotten() throws {
+    let cleo = try TemporaryAccount()
+    for account in [ben, cleo] {
+      let allowed = try shop.run(as: account, "consent", "allow", Self.app, "photos")
+      try #require(allowed.status == 0, "\(allowed.errors)")
+      try leaveTraces(account)
+      try shop.succeed("consent", "deny", Self.app, "photos", "--user", account.account.name)
+    }
+    func log() throws -> [String] {
+      try [ben, cleo].map {
+        try shop.mounted.run("log", "--user", $0.account.name, "--store", shop.mounted.store).output
+      }
+    }
+    #expect(try eventually { try log().allSatisfy { $0.contains("[by root] denied") } })
+    let before = try log()
+    for account in [ben, cleo] {
+      let rows = try rows(account.account.uid)
+      for (action, more) in [("forget", ""), ("forget", #","home":"x""#), ("forgetHome", #","home":"x""#)] {
+        let line =
+          #"{"verb":"order","order":{"action":"\#(action)","user":\#(account.account.uid),"#
+          + #""allowsDowngrade":false,"keepsData":false\#(more)}}"#
+        let answer = try ask(line, as: account)
+        #expect(answer.contains("only root may do this"), "\(answer)")
+      }
+      #expect(try self.rows(account.account.uid) == rows)
+      #expect(try traces(account.account.uid) == ["trash", "denied", "done"])
+      let state = try shop.run(as: account, "consent", "list", Self.app, "photos")
+      #expect(state.output.contains("denied"), "\(state)")
+    }
+    #expect(try log() == before)
+  }
+
   // MARK: Users without a home
 
   /// Who has used the store without a home keeps what they have decided when they get one.

@@ -58,6 +58,58 @@ struct HomeRemovalTests {
     #expect(access(shop.mounted.backing("Users/\(name)"), F_OK) == -1)
   }
 
+  /// The attack: a user who mounts something over another one's home, in a namespace of their own, has root
+  /// keep it.
+  ///
+  /// Nobody but root and the home's owner can do that. Both have such a namespace, and the owner's counts.
+  @Test func onlyTheOwnersMountsKeepAHome() throws {
+    let shop = try AppShop()
+    let (owner, other) = (try TemporaryAccount(), try TemporaryAccount())
+    let name = owner.account.name
+    for name in [name, other.account.name] { try shop.succeed("user", "add", name) }
+    let home = shop.mounted.path("Users/\(name)")
+    let words = ["user", "remove", name, "--delete-home", "--store", shop.mounted.store]
+    // The same place, so that the one can't hide behind the other.
+    let stranger = try OwnMount(at: home, as: other, shop.mounted.temporary)
+    let owners = try OwnMount(at: home, as: owner, shop.mounted.temporary)
+    let refused = try shop.mounted.run(words)
+    #expect(refused.status == 3 && refused.errors.contains("nothing was removed"), "\(refused)")
+    #expect(refused.errors.contains("\(home), in the mount namespace of pid \(owners.process)"), "\(refused)")
+    #expect(!refused.errors.contains("pid \(stranger.process)"), "\(refused)")
+    owners.end()
+    let removed = try shop.mounted.run(words)
+    #expect(removed.status == 0, "\(removed)")
+    let told = "\(home), in the mount namespace of pid \(stranger.process), is another user's"
+    #expect(removed.errors.contains(told), "\(removed)")
+    #expect(try Set(shop.mounted.temporary.names(in: "store/tree/Users")) == ["Shared", other.account.name])
+    stranger.end()
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// A filesystem in memory over a directory, in a namespace of a user's own.
+  private final class OwnMount {
+    let process: Int32
+    private let thread: JoinableThread
+
+    init(at path: String, as account: TemporaryAccount, _ temporary: TemporaryDirectory) throws {
+      let ready = try temporary.write("", to: "ready-\(account.account.uid)")
+      try #require(chown(ready, account.account.uid, account.account.gid) == 0)
+      let script = #"mount -t tmpfs none "$1" && echo kept >"$1/file" && echo $$ >"$2" && exec sleep 300"#
+      let words =
+        ["timeout", "200", "setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)"]
+        + ["--clear-groups", "unshare", "-Urm", "sh", "-c", script, "sh", path, ready]
+      thread = try JoinableThread(name: "mounts") { _ = try? Program.run(words) }
+      try #require(eventually { FD.text(of: ready, limit: 16)?.hasSuffix("\n") == true })
+      process = FD.text(of: ready, limit: 16)?.split(separator: "\n").first.flatMap { Int32($0) } ?? 0
+      try #require(process > 0)
+    }
+
+    func end() {
+      kill(process, SIGKILL)
+      thread.join()
+    }
+  }
+
   /// How a process of the user's keeps a home in use.
   enum Use: CaseIterable { case directory, file }
 

@@ -60,7 +60,7 @@ struct UserRemoveCommand: Command {
     let closed = try HomesAccess.open(store, writing: true, context) { try $0.close(name) }
     do {
       // Somebody may have come before it was closed.
-      try refuseUse(of: home, at: path, context)
+      try refuseUse(of: home, at: path, context, tells: false)
       try removeApps(context)
       if let home { try deleteRemoved(of: home.uid, context) }
     } catch {
@@ -72,8 +72,10 @@ struct UserRemoveCommand: Command {
 
   /// Nothing is removed while somebody uses the home: they would write into what is just being emptied, and
   /// removal would end in the middle.
-  private func refuseUse(of home: Homes.Home?, at path: String, _ context: Context) throws {
-    try refuseMounts(in: path)
+  private func refuseUse(
+    of home: Homes.Home?, at path: String, _ context: Context, tells: Bool = true
+  ) throws {
+    try refuseMounts(in: path, of: home, context, tells: tells)
     if let home {
       let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
       let running = try access.running(for: home.uid).filter { $0.user == home.uid }
@@ -91,27 +93,42 @@ struct UserRemoveCommand: Command {
         lines: users.prefix(20).map { "  \("\($0)".sanitized)" })
     }
     // Any user can have such a process, also one who wants to keep another's home.
-    for words in found.hidden.prefix(20) {
+    for words in found.hidden.prefix(20) where tells {
       context.console.inform("\(words.sanitized), and may use the home")
     }
   }
 
-  /// Nothing is removed of a home in which something is mounted: what is in there is somebody else's, and
-  /// removal would end in the middle.
-  private func refuseMounts(in path: String) throws(CommandFailure) {
-    let found: [MountTable.Found]
-    do throws(Errno) { found = try MountTable.mountsEverywhere(in: realPath(path) ?? path) } catch {
+  /// Nothing is removed of a home in which root or its owner has mounted something: what is in there is
+  /// somebody else's, and removal would end in the middle.
+  ///
+  /// What anybody else has mounted over it in a namespace of their own keeps no home: any user can do that.
+  /// The kernel takes such a mount away with the directory, and removal deletes nothing that is in it.
+  private func refuseMounts(
+    in path: String, of home: Homes.Home?, _ context: Context, tells: Bool
+  ) throws(CommandFailure) {
+    let found: MountsEverywhere
+    do throws(Errno) {
+      found = try MountTable.mountsEverywhere(in: realPath(path) ?? path, of: home?.uid)
+    } catch {
       throw CommandFailure(error, "can't tell what is mounted in \(path.sanitized): \(error.message)")
     }
-    guard let first = found.first else { return }
-    throw CommandFailure(
-      .busy,
-      "nothing was removed: something is mounted in the home of \(name); unmount it first "
-        + "('umount \(first.mountPoint.sanitized)')",
-      lines: found.prefix(20).map { mount in
-        "  \(mount.mountPoint.sanitized)"
-          + (mount.process.map { ", in the mount namespace of pid \($0)" } ?? "")
-      })
+    if let first = found.binding.first {
+      throw CommandFailure(
+        .busy,
+        "nothing was removed: something is mounted in the home of \(name); unmount it first "
+          + "('umount \(first.mountPoint.sanitized)')",
+        lines: found.binding.prefix(20).map { "  \(Self.words(for: $0))" })
+    }
+    for mount in found.others.prefix(20) where tells {
+      context.console.inform("\(Self.words(for: mount)), is another user's, and goes with the home")
+    }
+    for pid in found.hidden.prefix(20) where tells {
+      context.console.inform("can't tell what pid \(pid) has mounted in a mount namespace of its own")
+    }
+  }
+
+  private static func words(for mount: MountTable.Found) -> String {
+    mount.mountPoint.sanitized + (mount.process.map { ", in the mount namespace of pid \($0)" } ?? "")
   }
 
   /// Whether it lies on a volume that is there.

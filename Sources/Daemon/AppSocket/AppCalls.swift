@@ -31,8 +31,8 @@ struct AppCalls: Sendable {
       guard isOwn(identifier, user, running) else { return Self.others }
       return .reply(.grants(page(running, after: number)))
     case .grantChange(let version):
-      return .waits { [grants] in
-        let app = running.launch.app
+      let app = running.launch.app
+      return .waits(for: .grants(AppOfUser(app.identifier, running.user))) { [grants] in
         guard grants.version(app, of: running.user) != version else { return nil }
         return .grants(grants.own(app, of: running.user, after: 0))
       }
@@ -45,8 +45,8 @@ struct AppCalls: Sendable {
     case .openPanel(let panel): return consents.openPanel(panel, running)
     case .awaitOpened:
       let call = running.opened.wait()
-      return .waits { call.take().map(ControlReply.opened) }
-    case .space: return .waits(until: storage.askSpace())
+      return .waits(for: .view(running.number)) { call.take().map(ControlReply.opened) }
+    case .space: return .waits(for: .space, until: storage.askSpace())
     case .items(let query): return consents.items(query, running)
     case .addPhoto(let photo): return consents.addPhoto(photo, running)
     case .status, .unmount, .restart, .change, .apps, .documents, .choose, .grant, .run, .tell, .backup,

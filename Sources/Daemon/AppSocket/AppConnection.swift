@@ -32,7 +32,7 @@ final class AppConnection {
     case goesOn
     case isOver
     /// It has to wait for its answer.
-    case waits(until: @Sendable () -> ControlReply?)
+    case waits(for: AppTopic, until: @Sendable () -> ControlReply?)
   }
 
   let endpoint: AppEndpoint
@@ -67,7 +67,7 @@ final class AppConnection {
     }
     switch endpoint.handler(request) {
     case .reply(let reply): return send(reply) ? .goesOn : .isOver
-    case .waits(let until): return .waits(until: until)
+    case .waits(let topic, let until): return .waits(for: topic, until: until)
     }
   }
 

@@ -14,13 +14,26 @@ internal import Synchronization
 //     It ends with its answer, with its caller, or with the view.
 //  4. Connections are counted, for each view and in its user's budget. Whoever has too many is refused alone.
 //  5. No descriptor is taken in or given out.
+//  6. A call that waits says for what. Whoever changes something says what it was, and only the calls are
+//     asked that wait for that, one of each view in a turn. So nobody makes the thread work by changes that
+//     concern them alone, beyond what their own calls cost; asking a call must cost little.
+
+/// What a call may wait for.
+package enum AppTopic: Hashable, Sendable {
+  /// What an app of a user was granted.
+  case grants(AppOfUser)
+  /// What somebody does for one view: the number of a ``RunningView``.
+  case view(UInt64)
+  /// How much room there is.
+  case space
+}
 
 /// What becomes of a call.
 package enum AppAnswer: Sendable {
   case reply(ControlReply)
   /// There is no answer yet. `until` gives it as soon as there is one: it is asked at once, and again
-  /// whenever something has changed (``AppSocketServer/poke()``).
-  case waits(until: @Sendable () -> ControlReply?)
+  /// whenever its topic has changed (``AppSocketServer/poke(_:)``).
+  case waits(for: AppTopic, until: @Sendable () -> ControlReply?)
 }
 
 /// See the rules above.
@@ -49,7 +62,8 @@ package final class AppSocketServer: Sendable {
   private struct Messages {
     /// In order: endpoints that come, and views that go.
     var changes: [Change] = []
-    var isPoked = false
+    /// What has changed.
+    var news: Set<AppTopic> = []
     var isStopping = false
     /// Those who wait for the end of this turn.
     var settling: [Condition<Bool>] = []
@@ -107,33 +121,36 @@ package final class AppSocketServer: Sendable {
     if isKnown { wakeup.ring() }
   }
 
-  /// Something has changed that a call may be waiting for.
+  /// Something has changed that calls may be waiting for.
   ///
   /// Costs nothing where none waits; never waits.
-  package func poke() {
-    guard waiting.load(ordering: .sequentiallyConsistent) > 0 else { return }
-    let isNews = messages.withLock { messages in
-      defer { messages.isPoked = true }
-      return !messages.isPoked
+  package func poke(_ topics: Set<AppTopic>) {
+    guard !topics.isEmpty, waiting.load(ordering: .sequentiallyConsistent) > 0 else { return }
+    let isFirst = messages.withLock { messages in
+      defer { messages.news.formUnion(topics) }
+      return messages.news.isEmpty
     }
-    if isNews { wakeup.ring() }
+    if isFirst { wakeup.ring() }
   }
+
+  /// How long whoever has changed something waits for the thread, which never waits itself: this is for one
+  /// that can't go on at all.
+  package static let settleMilliseconds = 10_000
 
   /// Returns when all answers have gone out, or never will, that were found before; for whoever has changed
   /// something after which they would be others.
   ///
-  /// Not on the server's own thread, nor in a handler.
-  package func settle() {
+  /// False if the thread did not get that far in time. Not on the server's own thread, nor in a handler.
+  package func settle(milliseconds: Int = settleMilliseconds) -> Bool {
     let isOver = Condition(false)
     let isServed = messages.withLock { messages in
       guard messages.thread != nil, !messages.isStopping else { return false }
       messages.settling.append(isOver)
       return true
     }
-    guard isServed else { return }
+    guard isServed else { return true }
     wakeup.ring()
-    // It never waits itself, so this is for a thread that can't go on at all.
-    _ = isOver.wait(milliseconds: 10_000) { $0 }
+    return isOver.wait(milliseconds: milliseconds) { $0 }
   }
 
   /// Serves nobody any more.
@@ -169,9 +186,9 @@ package final class AppSocketServer: Sendable {
   /// False at the end.
   private func takeMessages(_ served: inout ServedAppSockets) -> Bool {
     _ = try? wakeup.fd.readAvailable(limit: 8)
-    let (changes, isPoked, isStopping, settling) = messages.withLock { messages in
-      defer { (messages.changes, messages.isPoked, messages.settling) = ([], false, []) }
-      return (messages.changes, messages.isPoked, messages.isStopping, messages.settling)
+    let (changes, news, isStopping, settling) = messages.withLock { messages in
+      defer { (messages.changes, messages.news, messages.settling) = ([], [], []) }
+      return (messages.changes, messages.news, messages.isStopping, messages.settling)
     }
     for isOver in settling { isOver.change { $0 = true } }
     if isStopping { return false }
@@ -181,7 +198,7 @@ package final class AppSocketServer: Sendable {
       case .remove(let view): served.remove(view)
       }
     }
-    if isPoked { served.poke() }
+    served.poke(news)
     return true
   }
 }

@@ -27,9 +27,12 @@ struct ServedAppSockets: ~Copyable {
   /// Connections with a request that was not looked at yet.
   private var ready: Set<UInt64> = []
   /// Those that wait for an answer.
-  private var parked: Set<UInt64> = [] { didSet { countWaiting(parked.count) } }
-  private var isPoked = false
+  private var parked = ParkedCalls() { didSet { countWaiting(parked.count) } }
+  /// What has changed since calls were last asked.
+  private var news: Set<AppTopic> = []
   private var lastPoke: UInt64 = 0
+  /// Those whose topic has changed, and that were not asked yet.
+  private var due: Set<UInt64> = []
   /// Endpoints that take nobody in for a while.
   private var paused: [UInt64: AppEndpoint] = [:]
   private var pausedAt: UInt64 = 0
@@ -73,9 +76,9 @@ struct ServedAppSockets: ~Copyable {
   }
 
   private var patience: Int32 {
-    if !ready.isEmpty { return 0 }
+    if !ready.isEmpty || !due.isEmpty { return 0 }
     var ends: [UInt64] = []
-    if isPoked { ends.append(lastPoke &+ AppSocketServer.pokeNanoseconds) }
+    if !news.isEmpty { ends.append(lastPoke &+ AppSocketServer.pokeNanoseconds) }
     if !paused.isEmpty { ends.append(pausedAt &+ Self.pause) }
     guard let end = ends.min() else { return -1 }
     let now = monotonicNanoseconds()
@@ -95,15 +98,16 @@ struct ServedAppSockets: ~Copyable {
         close(event.number)
       }
     }
-    for number in nextTurns() { takeTurn(number) }
-    if isPoked, monotonicNanoseconds() &- lastPoke >= AppSocketServer.pokeNanoseconds { answerParked() }
+    for number in oneOfEachView(ready) { takeTurn(number) }
+    if !news.isEmpty, monotonicNanoseconds() &- lastPoke >= AppSocketServer.pokeNanoseconds { findDue() }
+    for number in oneOfEachView(due) { askAgain(number) }
     if !paused.isEmpty, monotonicNanoseconds() &- pausedAt >= Self.pause { goOn() }
   }
 
-  /// One connection of each view, the one that has had no turn for longest.
-  private mutating func nextTurns() -> [UInt64] {
-    let views = Set(ready.compactMap { connections[$0]?.endpoint.number })
-    return views.compactMap { view in ofView[view]?.connections.first(where: ready.contains) }
+  /// Of some connections one of each view, the one that has had no turn for longest.
+  private mutating func oneOfEachView(_ numbers: Set<UInt64>) -> [UInt64] {
+    let views = Set(numbers.compactMap { connections[$0]?.endpoint.number })
+    return views.compactMap { view in ofView[view]?.connections.first(where: numbers.contains) }
   }
 
   private mutating func takeTurn(_ number: UInt64) {
@@ -114,9 +118,9 @@ struct ServedAppSockets: ~Copyable {
     case .goesOn:
       moveBack(number, of: connection.endpoint.number)
       if connection.hasRequest { ready.insert(number) }
-    case .waits(let until):
+    case .waits(let topic, let until):
       connection.answer = until
-      parked.insert(number)
+      parked.insert(number, topic)
       // It may have come to that before it was known that somebody waits for it.
       if let reply = until() { return answer(number, reply) }
       guard (try? poller.change(connection.fd, as: number, to: .nothing)) != nil else { return close(number) }
@@ -131,14 +135,20 @@ struct ServedAppSockets: ~Copyable {
 
   // MARK: Calls that wait
 
-  mutating func poke() { isPoked = true }
+  /// Something has changed; what nobody waits for makes no difference.
+  mutating func poke(_ topics: Set<AppTopic>) {
+    for topic in topics where parked.has(topic) { news.insert(topic) }
+  }
 
-  private mutating func answerParked() {
-    isPoked = false
+  private mutating func findDue() {
     lastPoke = monotonicNanoseconds()
-    for number in parked {
-      if let reply = connections[number]?.answer?() { answer(number, reply) }
-    }
+    for topic in news { due.formUnion(parked.calls(for: topic)) }
+    news = []
+  }
+
+  private mutating func askAgain(_ number: UInt64) {
+    due.remove(number)
+    if let reply = connections[number]?.answer?() { answer(number, reply) }
   }
 
   private mutating func answer(_ number: UInt64, _ reply: ControlReply) {
@@ -198,6 +208,30 @@ struct ServedAppSockets: ~Copyable {
   private mutating func forget(_ number: UInt64) {
     connections[number] = nil
     ready.remove(number)
+    due.remove(number)
     if parked.contains(number) { parked.remove(number) }
+  }
+}
+
+/// The calls that wait, by what they wait for.
+struct ParkedCalls {
+  private var topics: [UInt64: AppTopic] = [:]
+  private var numbers: [AppTopic: Set<UInt64>] = [:]
+
+  var count: Int { topics.count }
+
+  func contains(_ number: UInt64) -> Bool { topics[number] != nil }
+  func has(_ topic: AppTopic) -> Bool { numbers[topic] != nil }
+  func calls(for topic: AppTopic) -> Set<UInt64> { numbers[topic] ?? [] }
+
+  mutating func insert(_ number: UInt64, _ topic: AppTopic) {
+    topics[number] = topic
+    numbers[topic, default: []].insert(number)
+  }
+
+  mutating func remove(_ number: UInt64) {
+    guard let topic = topics.removeValue(forKey: number) else { return }
+    numbers[topic]?.remove(number)
+    if numbers[topic]?.isEmpty == true { numbers[topic] = nil }
   }
 }

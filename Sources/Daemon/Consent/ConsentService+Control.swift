@@ -115,15 +115,15 @@ extension ConsentService {
       view = running.number
     }
     let agent = call.connection.agent(of: view) { [prompts] in
-      AgentPresence(prompts.join(user, view: view), view: view) { [weak self] in self?.left($0) }
+      AgentPresence(prompts.join(user, view: view), view: view) { [weak self] in self?.left($0, of: user) }
     }
     guard let agent else { return .reply(.failure(.crowded)) }
     return .waits { [prompts] in prompts.next(for: agent.number).map(ControlReply.task) }
   }
 
-  private func left(_ agent: UInt64) {
+  private func left(_ agent: UInt64, of user: UInt32) {
     let unasked = prompts.leave(agent)
-    if unasked.isEmpty { poke() } else { refuse(unasked, Self.nobodyAsks, .EPERM) }
+    if unasked.isEmpty { poke(agentsOf: user) } else { refuse(unasked, Self.nobodyAsks, .EPERM) }
   }
 
   static let nobodyAsks =
@@ -166,7 +166,7 @@ extension ConsentService {
       } catch {
         // Something else can be chosen.
         refuse(prompts.putBack(prompt), Self.nobodyToChoose, .EPERM)
-        poke()
+        poke(agentsOf: prompt.key.user)
         throw error
       }
     case (.panel, _): refuse([prompt], "nothing was chosen", .ECANCELED)
@@ -187,7 +187,6 @@ extension ConsentService {
 
   private func release(_ prompt: Prompt, _ page: GrantPage) {
     for case .call(let weak) in prompt.waiters { weak.call?.give(.grants(page)) }
-    poke()
   }
 
   // MARK: Apps
@@ -210,9 +209,9 @@ extension ConsentService {
       return ended(running, for: service)
     }
     guard status.state == .notDetermined else { return .reply(.consents([status])) }
-    let call = PromptCall()
+    let call = self.call(of: running.number)
     switch wait(for: service, in: running, { .call(PromptWaiter.WeakCall(call: call, running: running)) }) {
-    case .waits: return .waits { call.answer }
+    case .waits: return .waits(for: .view(running.number)) { call.answer }
     case .nobodyAsks: return .reply(.failure(ControlFailure(Self.nobodyAsks, .EPERM)))
     case .isQuiet: return .reply(.failure(ControlFailure(Self.isQuiet, .EAGAIN)))
     }
@@ -220,7 +219,7 @@ extension ConsentService {
 
   /// Ends an app at a call of its, which is never answered then.
   private func ended(_ running: RunningView, for service: PrivacyService) -> AppAnswer {
-    end(running, for: service).map { .reply(.failure($0)) } ?? .waits { nil }
+    end(running, for: service).map { .reply(.failure($0)) } ?? .waits(for: .view(running.number)) { nil }
   }
 
   private static let isQuiet = "the last question was closed without an answer just now; ask again later"
@@ -232,14 +231,14 @@ extension ConsentService {
     }
     let app = running.launch.app
     let key = PromptKey(app, of: running.user, .panel(view: running.number))
-    let call = PromptCall()
+    let call = self.call(of: running.number)
     let addition = prompts.add(key, of: running.number, AgentApp(app), .panel(panel.sanitized)) {
       .call(PromptWaiter.WeakCall(call: call, running: running))
     }
     switch addition {
     case .waits:
-      poke()
-      return .waits { call.answer }
+      poke(agentsOf: running.user)
+      return .waits(for: .view(running.number)) { call.answer }
     case .nobodyAsks: return .reply(.failure(ControlFailure(Self.nobodyToChoose, .EPERM)))
     case .isQuiet: return .reply(.failure(ControlFailure(Self.isQuiet, .EAGAIN)))
     }

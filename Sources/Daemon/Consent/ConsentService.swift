@@ -28,9 +28,7 @@ package final class ConsentService: ConsentKeeper {
   private let turns = UserTurns()
   /// Which looks after what administrators restrict while apps run.
   private let restrictions = RestrictionWatch()
-  /// Called when there is something new for those who wait; must not wait.
-  private let changed = Mutex<[@Sendable () -> Void]>([])
-  private let settled = Mutex<[@Sendable () -> Void]>([])
+  let listeners = ConsentListeners()
 
   init(
     _ store: Store, _ volume: Volume, _ views: RunningViews, _ grants: GrantService, isReadOnly: Bool,
@@ -48,14 +46,6 @@ package final class ConsentService: ConsentKeeper {
     answers.load()
     volume.ask(self)
   }
-
-  /// Has someone told of everything new: a prompt, or an answer.
-  func tell(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0.append(body) } }
-
-  /// Has someone see to it that no app is told any more what was found before a decision; it may wait.
-  func settle(_ body: @escaping @Sendable () -> Void) { settled.withLock { $0.append(body) } }
-
-  func poke() { for body in changed.withLock({ $0 }) { body() } }
 
   /// Another process has served before: its agents connect again, and are waited for as long.
   func expectAgents() {
@@ -155,24 +145,30 @@ package final class ConsentService: ConsentKeeper {
 
   /// An administrator has assigned a team to another root: what its users have decided counts for apps under
   /// that one, and no more for those that run under another.
-  func teamIsAssigned(_ views: [RunningView]) {
+  ///
+  /// The result is what to say where an app may still be told what was found before.
+  @discardableResult
+  func teamIsAssigned(_ views: [RunningView]) -> ControlFailure? {
     reconcile()
     for (user, views) in Dictionary(grouping: views, by: \.user) {
       apply(views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
     }
-    for body in settled.withLock({ $0 }) { body() }
+    return settle()
   }
 
   /// The registry has forgotten what a user without a home had decided: nothing of it counts any more, also
   /// for apps that run still.
-  func forget(_ user: UInt32) {
+  ///
+  /// The result is what to say where an app may still be told what was found before.
+  @discardableResult
+  func forget(_ user: UInt32) -> ControlFailure? {
     turn.withLock { _ in
       answers.dropOwed(of: user)
       answers.load()
     }
     let running = views.all(user: user, ended: true)
     apply(running.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
-    for body in settled.withLock({ $0 }) { body() }
+    return settle()
   }
 
   /// Records what could not be recorded before, if it can be now: before this process ends.
@@ -223,7 +219,7 @@ package final class ConsentService: ConsentKeeper {
     let addition = prompts.add(
       key, of: running.number, AgentApp(launch.app), .consent(service, text: text), waiter)
     guard addition == .waits else { return addition }
-    poke()
+    poke(agentsOf: running.user)
     // Whoever has decided meanwhile may not have seen that somebody waits.
     let state = answers.state(launch.app, running.user, service)
     if state != .notDetermined, let prompt = prompts.take(key) { release(prompt, state, launch.app) }
@@ -296,14 +292,14 @@ package final class ConsentService: ConsentKeeper {
     if decision != nil, let prompt = prompts.take(PromptKey(app, of: user, .service(service))) {
       release(prompt, answers.state(app, user, service), app)
     }
-    poke()
-    for body in settled.withLock({ $0 }) { body() }
+    let unsettled = settle()
     if let failure {
       throw ControlFailure(
         "the app may not use \(service.title) in this mount any more, but that can't be recorded, so what "
           + "was decided before would count again after the next mount: \(failure); "
           + "then run this command again")
     }
+    if let unsettled { throw unsettled }
   }
 
   /// Brings all views of apps of a user's in line with what counts.
@@ -347,7 +343,6 @@ package final class ConsentService: ConsentKeeper {
         }
       }
     }
-    poke()
   }
 
   /// A person has said no: an app from before the keys of Info.plist has not learnt to live with that.
@@ -366,7 +361,6 @@ package final class ConsentService: ConsentKeeper {
       case .call(let weak): weak.call?.give(.failure(ControlFailure(why, errno)))
       }
     }
-    if !prompts.isEmpty { poke() }
   }
 }
 

@@ -37,10 +37,17 @@ struct PromptKey: Hashable, Sendable {
 /// holds it, and when they go nobody waits for it any more.
 final class PromptCall: Sendable {
   private let reply = Mutex<ControlReply?>(nil)
+  private let isAnswered: @Sendable () -> Void
+
+  /// `isAnswered` is called when there is an answer; it must not wait.
+  init(isAnswered: @escaping @Sendable () -> Void = {}) { self.isAnswered = isAnswered }
 
   var answer: ControlReply? { reply.withLock { $0 } }
 
-  func give(_ answer: ControlReply) { reply.withLock { $0 = $0 ?? answer } }
+  func give(_ answer: ControlReply) {
+    reply.withLock { $0 = $0 ?? answer }
+    isAnswered()
+  }
 }
 
 /// Who waits for a person.

@@ -42,8 +42,10 @@ extension GrantService {
   /// An administrator has assigned a team to another root: its grants are that one's now, and views of apps
   /// under other roots have them no more.
   func teamIsAssigned(_ team: String) throws(StoreError) {
-    defer { changed() }
     guard let registry = try registry(false) else { return }
-    volume.changeTeams(of: try registry.teamsOfGrants(to: team))
+    let teams = try registry.teamsOfGrants(to: team)
+    let apps = volume.apps(ofGrants: teams.keys)
+    volume.changeTeams(of: teams)
+    tell(apps)
   }
 }

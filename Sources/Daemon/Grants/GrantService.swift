@@ -21,8 +21,8 @@ package final class GrantService: Sendable {
   let volume: Volume
   private let isReadOnly: Bool
   private let log: EventRecorder
-  /// Is called after each change of what apps are granted; it must not wait.
-  let changed: @Sendable () -> Void
+  /// Is called after each change of what apps are granted, with these apps; it must not wait.
+  private let changed: @Sendable (Set<AppOfUser>) -> Void
   let registry: RegistrySource
   private let writer: GrantWriter
   /// One request of each user at a time; what is looked at for it may lie on a volume that does not answer.
@@ -31,7 +31,7 @@ package final class GrantService: Sendable {
   /// Takes over what was granted before; nobody can look at the tree yet.
   package init(
     _ store: Store, _ volume: Volume, isReadOnly: Bool = false, kept: KeptState? = nil,
-    log: @escaping EventRecorder = { _ in }, changed: @escaping @Sendable () -> Void = {},
+    log: @escaping EventRecorder = { _ in }, changed: @escaping @Sendable (Set<AppOfUser>) -> Void = { _ in },
     registry: @escaping RegistrySource
   ) throws(StoreError) {
     self.store = store
@@ -43,9 +43,9 @@ package final class GrantService: Sendable {
     let writer = GrantWriter(volume, kept, registry)
     self.writer = writer
     // The writer keeps the volume, which must not keep the writer.
-    volume.tellGrants { [weak writer, isReadOnly] numbers in
+    volume.tellGrants { [weak writer, isReadOnly] numbers, apps in
       if !isReadOnly { writer?.note(numbers) }
-      changed()
+      changed(Set(apps.map { AppOfUser($0.identifier, $0.user) }))
     }
     // Another worker may have taken some back that are still in the registry.
     let owed = writer.owed
@@ -59,6 +59,15 @@ package final class GrantService: Sendable {
   /// Records what could not be recorded before, if it can be now.
   func recordOwed() { if !isReadOnly { try? writer.writeOwed() } }
 
+  /// Has apps told that what they were granted has changed; only when it is so in their views.
+  func tell(_ apps: [GrantedApp]) {
+    if !apps.isEmpty { changed(Set(apps.map { AppOfUser($0.identifier, $0.user) })) }
+  }
+
+  private func tell(_ records: [GrantRecord]) {
+    tell(records.map { GrantedApp(identifier: $0.identifier, user: $0.user) })
+  }
+
   // MARK: Requests
 
   /// Does what is asked, and gives what was granted or taken back: as much as one answer can hold, since who
@@ -68,8 +77,6 @@ package final class GrantService: Sendable {
   package func perform(
     _ request: GrantRequest, by caller: CallerIdentity, for client: ControlReporter? = nil
   ) throws(ControlFailure) -> [GrantedPlace] {
-    // Also of what was done in part.
-    defer { changed() }
     let done: (event: LogEntry.Event, records: [GrantRecord])
     do throws(GrantFailure) {
       let user = try self.user(request.user, caller)
@@ -164,6 +171,7 @@ package final class GrantService: Sendable {
       if error == .EDQUOT { throw .store(.tooManyGrantsOfUser(user: record.user)) }
       throw .errno(error, path: record.text, writing: record.isWritable)
     }
+    tell([noted])
     do throws(GrantFailure) {
       // If it was removed meanwhile, whoever did that knew nothing of this; nor is it for a namesake.
       guard try installed(record.identifier, record.user).signer == record.team else {
@@ -180,6 +188,7 @@ package final class GrantService: Sendable {
     guard let changed = volume.changeGrant(known.id, isWritable: isWritable) else {
       throw .noGrant(path: known.text, app: known.identifier.text)
     }
+    defer { tell([known]) }
     do throws(StoreError) {
       try writer.write([known.id])
     } catch {
@@ -197,7 +206,8 @@ package final class GrantService: Sendable {
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
         && (path.map { record.isAt($0, ignoringCase: ignoresCase) } ?? true)
     }
-    let found = volume.granted.filter(isMeant)
+    // Nobody else's are read for it.
+    let found = volume.granted(numbers(of: identifier, user, after: 0, limit: .max)).filter(isMeant)
     // It may be that it was taken back already, and this could not be recorded.
     let known = found.isEmpty ? try unrecordedRevocations().filter(isMeant) : found
     guard !known.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
@@ -207,7 +217,6 @@ package final class GrantService: Sendable {
 
   /// Takes back what was granted of a volume that is there no more: another one may get its name.
   func volumeIsEjected(_ place: [[UInt8]]) {
-    defer { changed() }
     // Nobody's turn is waited for: nothing new can be granted there, and what can't be recorded now is
     // recorded later.
     let found = volume.granted.filter { $0.path.starts(with: place) }
@@ -231,6 +240,7 @@ package final class GrantService: Sendable {
   private func takeBack(_ records: [GrantRecord]) throws(GrantFailure) {
     let numbers = records.map(\.id)
     volume.revokeGrants(numbers)
+    tell(records)
     do throws(StoreError) { try writer.writeOwed(and: numbers) } catch {
       throw .revocationNotRecorded(error)
     }
@@ -258,60 +268,55 @@ extension GrantService {
   package func list(
     _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0
   ) -> GrantPage {
-    var places: [GrantedPlace] = []
-    var bytes = 0
-    var last = number
-    for record in volume.granted where record.id > number && (user == nil || record.user == user) {
-      if let identifier, !identifier.isSame(as: record.identifier) { continue }
-      // No answer is longer than what a socket takes at once.
-      guard places.count < Self.mostInAnswer, bytes < 32_768 else {
-        return GrantPage(places: places, next: last)
-      }
-      places.append(GrantedPlace(record, isMissing: !volume.isThere(record)))
-      bytes += record.path.reduce(0) { $0 + $1.count }
-      last = record.id
+    page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) {
+      GrantedPlace($0, isMissing: !volume.isThere($0))
     }
-    return GrantPage(places: places, next: nil)
   }
 
   /// What one app of a user was granted, for the app: nobody looks whether it is there.
   func own(_ app: InstalledApp, of user: UInt32, after number: Int64) -> GrantPage {
-    let records = records(app, of: user)
+    // What changes while this is read makes it another version, never the other way round.
+    let version = version(app, of: user)
+    let numbers = volume.grantNumbers(
+      to: app.identifier, of: app.signer, user, after: number, limit: Self.mostInAnswer + 1)
+    return page(of: numbers, version) { GrantedPlace($0, isMissing: false) }
+  }
+
+  /// The numbers of what was granted, as in ``list(_:of:after:)``.
+  private func numbers(
+    of identifier: AppIdentifier?, _ user: UInt32?, after number: Int64, limit: Int
+  ) -> [Int64] {
+    let text = identifier?.text.lowercased()
+    return volume.grantNumbers(after: number, limit: limit) { other, holder in
+      (user == nil || holder == user) && text.map { $0 == other.lowercased() } ?? true
+    }
+  }
+
+  /// As much of these as one answer holds; of those that come after, the first is enough.
+  ///
+  /// No answer is longer than what a socket takes at once.
+  private func page(
+    of numbers: [Int64], _ version: String? = nil, _ place: (GrantRecord) -> GrantedPlace
+  ) -> GrantPage {
     var places: [GrantedPlace] = []
     var bytes = 0
-    var last = number
-    for record in records where record.id > number {
-      guard places.count < Self.mostInAnswer, bytes < 32_768 else {
-        return GrantPage(places: places, next: last, version: Self.version(of: records))
+    var last: Int64 = 0
+    for (index, number) in numbers.enumerated() {
+      guard index < Self.mostInAnswer, bytes < 32_768 else {
+        return GrantPage(places: places, next: last, version: version)
       }
-      places.append(GrantedPlace(record, isMissing: false))
+      last = number
+      // It may have been taken back meanwhile.
+      guard let record = volume.granted([number]).first else { continue }
+      places.append(place(record))
       bytes += record.path.reduce(0) { $0 + $1.count }
-      last = record.id
     }
-    return GrantPage(places: places, next: nil, version: Self.version(of: records))
+    return GrantPage(places: places, next: nil, version: version)
   }
 
   /// What all of that is known by.
-  func version(_ app: InstalledApp, of user: UInt32) -> String { Self.version(of: records(app, of: user)) }
-
-  private func records(_ app: InstalledApp, of user: UInt32) -> [GrantRecord] {
-    volume.granted(to: app.identifier, of: app.signer, user).inOrder { $0.id < $1.id }
-  }
-
-  /// The same in every process that serves (FNV-1a).
-  private static func version(of records: [GrantRecord]) -> String {
-    var sum: UInt64 = 0xcbf2_9ce4_8422_2325
-    func add(_ byte: UInt8) { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01b3 }
-    for record in records {
-      withUnsafeBytes(of: record.id) { $0.forEach(add) }
-      add(record.isWritable ? 1 : 0)
-      for name in record.path {
-        add(UInt8(ascii: "/"))
-        name.forEach(add)
-      }
-      add(0)
-    }
-    return String(sum, radix: 16)
+  func version(_ app: InstalledApp, of user: UInt32) -> String {
+    String(volume.grantsVersion(of: app.identifier, app.signer, user: user), radix: 16)
   }
 
   // MARK: Apps
@@ -327,7 +332,6 @@ extension GrantService {
   ) throws(AppFailure) -> View {
     var others: [GrantRecord] = []
     defer { note(.revoked, others, by: nil, "it was granted to an app of another team") }
-    defer { changed() }
     return try turns.with(user) { () throws(AppFailure) in
       try noteTeams(ofGrantsTo: app, for: user)
       let granted = volume.granted(to: app.identifier, of: user)
@@ -355,13 +359,15 @@ extension GrantService {
   /// It asks for numbers alone: it follows each change of an app, whoever makes it, and the grants are those
   /// of all users. A grant of one user that can't be read keeps no other one.
   package func reconcile() {
-    defer { changed() }
     try? writer.writeOwed()
     // What is granted meanwhile is in the registry first, and here later.
     let granted = volume.grantedNumbers
     guard let registry = try? registry(false), let known = try? registry.grantNumbers() else { return }
     let gone = granted.filter { !known.contains($0) }
-    if !gone.isEmpty { volume.revokeGrants(gone) }
+    guard !gone.isEmpty else { return }
+    let apps = volume.apps(ofGrants: gone)
+    volume.revokeGrants(gone)
+    tell(apps)
   }
 }
 

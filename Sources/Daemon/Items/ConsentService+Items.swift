@@ -17,11 +17,11 @@ extension ConsentService {
     }
     let service = query.kind.service
     return withConsent(to: service, running) { [self] in
-      let call = PromptCall()
+      let call = self.call(of: running.number)
       let task = ReadingTask(
         query, home: running.launch.home, allMusic: running.launch.privacy.hasAllMusic)
       perform(.read(task), running, call)
-      return .waits { [self] in
+      return .waits(for: .view(running.number)) { [self] in
         guard let answer = call.answer else { return nil }
         // What was decided while it was read counts.
         return has(service, running) ? answer : .failure(refusal(service, running))
@@ -41,9 +41,10 @@ extension ConsentService {
     switch request(service, running) {
     case .reply(.consents): return .reply(.failure(refusal(service, running)))
     case .reply(let other): return .reply(other)
-    case .waits(let decided):
+    case .waits(let topic, let decided):
+      // Both steps are done for this view.
       let steps = ActAfterConsent(decided, judged)
-      return .waits { steps.answer() }
+      return .waits(for: topic) { steps.answer() }
     }
   }
 
@@ -51,7 +52,7 @@ extension ConsentService {
   func perform(_ question: AgentTask.Question, _ running: RunningView, _ call: PromptCall) {
     let app = AgentApp(running.launch.app)
     if readings.add(question, for: app, view: running.number, call) { watchTheTime() }
-    poke()
+    poke(agentsOf: running.user)
   }
 
   /// Whether an app may now have what a service is about.
@@ -85,7 +86,7 @@ extension ConsentService {
       guard let number = readings.join(view: view) else { return nil }
       return AgentPresence(number, view: view, isReader: true) { [weak self] in
         self?.readings.leave($0, view: view)
-        self?.poke()
+        self?.poke(agentsOf: running.user)
       }
     }
     // It may be its own connection of before, which nobody has found to be closed yet.
@@ -97,7 +98,6 @@ extension ConsentService {
     while let task = readings.next(for: reader.number, view: running.number) {
       guard case .add = task.question, let refusal = refusalOfAdding(running, adds: adds) else { return task }
       readings.answered(task.number, by: reader.number)?.give(.failure(refusal))
-      poke()
     }
     return nil
   }
@@ -116,7 +116,6 @@ extension ConsentService {
       call.give(.failure(ControlFailure(reason.sanitized, Errno(errno))))
     case .allow, .deny, .dismiss, .chosen: call.give(.failure(ControlFailure(Self.noReader, .EIO)))
     }
-    poke()
     return .done
   }
 
@@ -147,7 +146,6 @@ extension ConsentService {
     for one in late {
       one.call.give(.failure(ControlFailure(one.hadReader ? Self.tooLong : Self.noReader, .EIO)))
     }
-    if !late.isEmpty { poke() }
     return milliseconds
   }
 }
@@ -171,7 +169,7 @@ private final class ActAfterConsent: Sendable {
     guard case .consents = reply else { return reply }
     switch act() {
     case .reply(let reply): return reply
-    case .waits(let until):
+    case .waits(_, let until):
       outcome.withLock { $0 = until }
       return until()
     }

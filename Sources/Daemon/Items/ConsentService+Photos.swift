@@ -15,10 +15,10 @@ extension ConsentService {
       return .reply(.failure(ControlFailure("the name of the file, or the token, is too long", .EINVAL)))
     }
     return withConsent(to: .photosAdd, running) { [self] in
-      let call = PromptCall()
+      let call = self.call(of: running.number)
       perform(
         .add(AddingTask(photo, data: running.launch.data, home: running.launch.home)), running, call)
-      return .waits { call.answer }
+      return .waits(for: .view(running.number)) { call.answer }
     }
   }
 

@@ -54,10 +54,13 @@ extension Grants {
       for (place, _, _, relocation) in found {
         guard let path = relocation.path else { continue }
         let moved = state.names.attach(place, at: path, relocation.steps)
-        for (id, place) in moved { state.entries[id]?.place = place }
+        for (id, place) in moved {
+          state.entries[id]?.place = place
+          state.markAnew(id)
+        }
         for (id, _) in moved { unite(id, &relocated, &state) }
       }
-      for entry in relocated.left { hold(entry, &state) }
+      for entry in relocated.left { hold(entry, nil, &state) }
       if !state.views.isEmpty {
         relocated.holders = Set(relocated.ids.compactMap { state.entries[$0]?.holder })
       }
@@ -109,7 +112,10 @@ extension Grants {
       return
     }
     forget(id, &state)
-    if new.record.isWritable { state.entries[other]?.record.isWritable = true }
+    if new.record.isWritable, !known.isWritable {
+      state.entries[other]?.record.isWritable = true
+      state.markAnew(other)
+    }
     guard let kept = state.record(other)?.place else { return }
     relocated.ids.insert(other)
     relocated.changes[new.holder, default: []] += [(new.record.place, kept), (before, kept)]

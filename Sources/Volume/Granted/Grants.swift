@@ -75,6 +75,8 @@ final class Grants: Sendable {
     var record: GrantRecord
     var place: GrantedNames.Place
     var previousName: PreviousName?
+    /// Its part of its holder's version.
+    var mark: UInt64 = 0
     var holder: GrantHolder { GrantHolder(record) }
   }
 
@@ -87,8 +89,9 @@ final class Grants: Sendable {
     var names: GrantedNames
     var entries: [Int64: Placed] = [:]
     var previousNames: [ResolvedPath.Step: Set<Int64>] = [:]
-    /// Those of all teams.
-    var ids: [GrantHolder.Name: Set<Int64>] = [:]
+    var ids: [GrantHolder: SortedNumbers] = [:]
+    /// The sum of the marks of each holder's grants; see `Grants+Versions.swift`.
+    var versions: [GrantHolder: UInt64] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
   }
@@ -101,7 +104,9 @@ final class Grants: Sendable {
   let moving = OrderedMutex(.grantMoves, ())
   /// Whether a worker that starts is looking for those that it takes over.
   private let loading = Atomic<Bool>(false)
-  private let listener = OrderedMutex<(@Sendable ([Int64]) -> Void)?>(.leaf, nil)
+  private let listener = OrderedMutex<Listener?>(.leaf, nil)
+  /// How many records were put together for those who read them; tests count that.
+  let recordsRead = Atomic<Int>(0)
 
   init(_ budget: Budget) {
     let directories = DirectoryCounts()
@@ -153,23 +158,10 @@ final class Grants: Sendable {
 
   func entry(_ id: Int64) -> Entry? { state.withLock { state in state.entry(id) } }
 
-  func record(_ id: Int64) -> GrantRecord? { state.withLock { state in state.record(id) } }
+  func record(_ id: Int64) -> GrantRecord? { records([id]).first }
 
   /// The numbers of all; the records of many users are large.
   var numbers: [Int64] { state.withLock { Array($0.entries.keys) } }
-
-  var all: [GrantRecord] {
-    state.withLock { state in state.entries.keys.inOrder(by: <).compactMap { state.record($0) } }
-  }
-
-  /// What the apps of all teams were granted that have that name.
-  func records(of name: GrantHolder.Name) -> [GrantRecord] {
-    state.withLock { state in (state.ids[name] ?? []).inOrder(by: <).compactMap { state.record($0) } }
-  }
-
-  func records(of holder: GrantHolder) -> [GrantRecord] {
-    records(of: holder.name).filter { $0.team == holder.team }
-  }
 
   /// What the apps of all teams were granted under exactly this path that have that name.
   func records(of name: GrantHolder.Name, at path: [[UInt8]]) -> [GrantRecord] {
@@ -208,8 +200,12 @@ final class Grants: Sendable {
       let known = state.entry(id)
       let keeping = keepCounts(of: known?.steps ?? [], known?.previousName)
       defer { end(keeping) }
+      // To its app it is what it was.
+      let isSame =
+        known?.record.path == entry.record.path && known?.record.isWritable == entry.record.isWritable
+      let mark = isSame ? state.entries[id]?.mark : nil
       forget(id, &state)
-      hold(entry, &state)
+      hold(entry, mark, &state)
       publishCount(state)
     }
   }
@@ -239,13 +235,16 @@ final class Grants: Sendable {
     for directory in keeping { directories.change(directory, by: -1) }
   }
 
-  func hold(_ entry: Entry, _ state: inout State) {
+  /// Puts an entry in, with a mark that is known already or else with the one of its record.
+  func hold(_ entry: Entry, _ mark: UInt64?, _ state: inout State) {
     let id = entry.record.id
     let place = state.names.insert(id, of: entry.record.user, at: entry.record.path, entry.steps)
     var placed = Placed(record: entry.record, place: place)
     placed.record.path = []
+    placed.mark = mark ?? Self.mark(of: entry.record)
     state.entries[id] = placed
-    state.ids[entry.holder.name, default: []].insert(id)
+    state.ids[entry.holder, default: SortedNumbers()].insert(id)
+    state.versions[entry.holder, default: 0] &+= placed.mark
     note(entry.previousName, of: id, &state)
   }
 
@@ -255,9 +254,12 @@ final class Grants: Sendable {
     note(nil, of: id, &state)
     state.entries[id] = nil
     state.names.remove(id, of: known.record.user, at: placed.place)
-    let name = known.holder.name
-    state.ids[name]?.remove(id)
-    if state.ids[name]?.isEmpty == true { state.ids[name] = nil }
+    state.ids[known.holder]?.remove(id)
+    state.versions[known.holder, default: 0] &-= placed.mark
+    if state.ids[known.holder]?.isEmpty != false {
+      state.ids[known.holder] = nil
+      state.versions[known.holder] = nil
+    }
     return known
   }
 
@@ -294,15 +296,18 @@ final class Grants: Sendable {
 
   // MARK: Those who keep them
 
-  /// Sets the listener that gets the numbers of grants that were changed or removed by changes of names.
-  func tell(_ listener: @escaping @Sendable ([Int64]) -> Void) {
+  /// Gets the numbers of grants that were changed or removed by changes of names, and whose they are.
+  typealias Listener = @Sendable (_ numbers: [Int64], _ apps: [GrantedApp]) -> Void
+
+  func tell(_ listener: @escaping Listener) {
     self.listener.withLock { $0 = listener }
   }
 
+  /// Where two grants of an app became one, that one is among those that were changed: so its app is told.
   func report(_ changed: [Int64]) {
     if changed.isEmpty { return }
-    let listener = listener.withLock { $0 }
-    listener?(changed)
+    guard let listener = listener.withLock({ $0 }) else { return }
+    listener(changed, apps(of: changed))
   }
 }
 

@@ -9,10 +9,13 @@ internal import Synchronization
 // What the daemon does with grants; none of this is for a request's own thread.
 
 extension Volume {
-  /// Has the numbers of those told that become others, or go, by what someone does with names.
+  /// Has the numbers of those told that become others, or go, by what someone does with names, and the apps
+  /// that they are for.
   ///
   /// On the thread of a request: whoever keeps it must not make that wait.
-  package func tellGrants(_ listener: @escaping @Sendable ([Int64]) -> Void) {
+  package func tellGrants(
+    _ listener: @escaping @Sendable (_ numbers: [Int64], _ apps: [GrantedApp]) -> Void
+  ) {
     grants.tell(listener)
   }
 
@@ -23,19 +26,36 @@ extension Volume {
   package var grantedNumbers: [Int64] { grants.numbers }
 
   /// Those of these numbers.
-  package func granted(_ numbers: some Sequence<Int64>) -> [GrantRecord] {
-    numbers.compactMap { grants.record($0) }
-  }
+  package func granted(_ numbers: some Sequence<Int64>) -> [GrantRecord] { grants.records(Array(numbers)) }
 
   /// Those of the apps of a user that have that identifier, of whatever team.
   package func granted(to identifier: AppIdentifier, of user: UInt32) -> [GrantRecord] {
     grants.records(of: GrantHolder.Name(identifier, user))
   }
 
-  /// Those of one team's app of a user.
-  package func granted(to identifier: AppIdentifier, of team: Team, _ user: UInt32) -> [GrantRecord] {
-    grants.records(of: GrantHolder(identifier, user, team))
+  /// The numbers of those of one team's app of a user after one of them, at most `limit`, in order.
+  package func grantNumbers(
+    to identifier: AppIdentifier, of team: Team, _ user: UInt32, after number: Int64, limit: Int
+  ) -> [Int64] {
+    grants.numbers(of: GrantHolder(identifier, user, team), after: number, limit: limit)
   }
+
+  /// The same of all apps that are meant.
+  package func grantNumbers(
+    after number: Int64 = 0, limit: Int = .max, _ isMeant: (_ identifier: String, _ user: UInt32) -> Bool
+  ) -> [Int64] {
+    grants.numbers(after: number, limit: limit) { isMeant($0.name.identifier, $0.name.user) }
+  }
+
+  /// What all that an app of a user was granted is known by.
+  ///
+  /// It is another one after each change that the app can see. Asking costs the same however much that is.
+  package func grantsVersion(of identifier: AppIdentifier, _ team: Team, user: UInt32) -> UInt64 {
+    grants.version(of: GrantHolder(identifier, user, team))
+  }
+
+  /// The apps that some are for.
+  package func apps(ofGrants numbers: some Sequence<Int64>) -> [GrantedApp] { grants.apps(of: numbers) }
 
   /// Those of exactly this path, of whatever team.
   package func granted(
@@ -126,7 +146,7 @@ extension Volume {
   ) throws(Errno) -> View {
     try grants.moving.withLock { _ throws(Errno) in
       let holder = GrantHolder(identifier, user, team)
-      let granted = grants.records(of: holder).map(\.place) + consented()
+      let granted = grants.records(grants.numbers(of: holder)).map(\.place) + consented()
       let view = try View(
         self, scope: Scope(places + granted), of: identifier, user: user, takingOver: taken)
       grants.add(view.peer, of: holder)

@@ -7,6 +7,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 internal import TestSupport
 internal import Testing
 @testable internal import Volume
@@ -273,5 +274,33 @@ struct ConsentServiceTests {
     let other = Self.launch(of: app)
     #expect(consents.authorized(launch, for: Self.user) == [.photos, .photosAdd])
     #expect(consents.authorized(other, for: Self.user) == [])
+  }
+
+  /// A decision that may not have reached an app yet, which was told something just before, says so.
+  @Test(arguments: [true, false]) func decisionsSayWhenAnswersMayBeUnderWay(isSettled: Bool) throws {
+    consents.settle { isSettled }
+    let words = isSettled ? nil : "may still be told"
+    for decision in [ConsentDecision.allow, .deny] {
+      do throws(ControlFailure) {
+        try consents.decide(decision, launch.app, for: Self.user, .photos, by: nil)
+        #expect(words == nil)
+      } catch {
+        #expect(words.map { error.message.contains($0) } == true, "\(error)")
+      }
+      // It holds all the same.
+      let state = consents.answers.state(launch.app, Self.user, .photos)
+      #expect(state == (decision == .allow ? .authorized : .denied))
+    }
+    #expect((consents.forget(Self.user) == nil) == isSettled)
+    #expect((consents.teamIsAssigned([]) == nil) == isSettled)
+  }
+
+  /// Whoever gives an answer has the one view told that has asked.
+  @Test func answersAreToldToTheirView() throws {
+    let told = Mutex<[UInt64]>([])
+    consents.tellApps { view in told.withLock { $0.append(view) } }
+    let calls = [UInt64(7), 8].map { consents.call(of: $0) }
+    calls[1].give(.done)
+    #expect(told.withLock { $0 } == [8] && calls[1].answer == .done && calls[0].answer == nil)
   }
 }

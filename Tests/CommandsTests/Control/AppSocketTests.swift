@@ -20,6 +20,8 @@ internal import Testing
     /// How long an answer takes, in microseconds.
     let slowness = Atomic<UInt32>(0)
     let asked = Atomic<Int>(0)
+    /// The same for each socket.
+    let askedOf = Mutex<[UInt64: Int]>([:])
 
     init(_ limits: AppSocketServer.Limits = .init()) throws {
       directory = try TemporaryDirectory()
@@ -29,17 +31,19 @@ internal import Testing
 
     deinit { server.stop() }
 
-    /// A socket whose calls are answered with its number; a wish for a change of grants waits.
+    /// A socket whose calls are answered with its number; a wish for a change of grants waits: for what is
+    /// done for that socket, or for room if that is the version that it names.
     func add(_ number: UInt64, user: UInt32 = ProcessID.user) throws {
       let name = "s\(number)"
       let made = try LocalSocket.listen(
         in: opened.fd, name: name, mode: 0o600, takesDescriptors: false)
       try LocalSocket.neverWait(made.fd)
       try server.add(number, view: UInt32(number), user: user, listener: made) { [self] request in
-        if case .grantChange = request {
-          return .waits { [self] in
+        if case .grantChange(let version) = request {
+          return .waits(for: version == "room" ? .space : .view(number)) { [self] in
             let answer = isDone.load(ordering: .sequentiallyConsistent)
             asked.wrappingAdd(1, ordering: .relaxed)
+            askedOf.withLock { $0[number, default: 0] += 1 }
             usleep(slowness.load(ordering: .relaxed))
             return answer ? .path("done \(number)") : nil
           }
@@ -93,12 +97,12 @@ internal import Testing
     #expect(try threadCount() < threads + waiting.count)
     // Others of the view are answered meanwhile, and changes that are not meant change nothing.
     #expect(try sockets.isAnswered(1))
-    for _ in 0..<1000 { sockets.server.poke() }
+    for _ in 0..<1000 { sockets.server.poke([.view(1)]) }
     #expect(throws: Errno.EAGAIN) { try waiting[0].awaitReply(milliseconds: 100) }
     // However often something changes, they are not asked again all the time.
     #expect(sockets.asked.load(ordering: .relaxed) < 300)
     sockets.isDone.store(true, ordering: .relaxed)
-    sockets.server.poke()
+    sockets.server.poke([.view(1)])
     for client in waiting {
       #expect(try client.awaitReply(milliseconds: 5000) == .path("done 1"))
       #expect(try client.ask(.own, milliseconds: 5000) == .path("1"))
@@ -109,7 +113,7 @@ internal import Testing
   /// Who takes back what an answer was made of knows that it has arrived by then, or never will.
   @Test func nothingIsOnItsWayAfterSettling() throws {
     let sockets = try Sockets()
-    sockets.server.settle()
+    #expect(sockets.server.settle())
     try sockets.add(1)
     for round in 0..<20 {
       sockets.isDone.store(true, ordering: .sequentiallyConsistent)
@@ -122,11 +126,66 @@ internal import Testing
         while sockets.asked.load(ordering: .relaxed) == before { usleep(50) }
       }
       sockets.isDone.store(false, ordering: .sequentiallyConsistent)
-      sockets.server.settle()
+      #expect(sockets.server.settle())
       if try client.fd.waitUntilReadable(milliseconds: 0) { continue }
-      sockets.server.poke()
+      sockets.server.poke([.view(1)])
       #expect(throws: Errno.EAGAIN) { try client.awaitReply(milliseconds: 60) }
     }
+  }
+
+  /// Who has something changed all the time has none but their own calls asked.
+  @Test func callsAreAskedWhenTheirOwnTopicChanges() throws {
+    let sockets = try Sockets()
+    for number in UInt64(1)...3 { try sockets.add(number) }
+    let waiting = try (0..<15).map { try sockets.client(UInt64($0 % 3 + 1)) }
+    for client in waiting { try client.send(.grantChange(from: "")) }
+    let room = try sockets.client(2)
+    try room.send(.grantChange(from: "room"))
+    #expect(eventually { sockets.server.counts.waiting == 16 })
+    let before = sockets.askedOf.withLock { $0 }
+    #expect(before == [1: 5, 2: 6, 3: 5])
+    for round in 1...10 {
+      sockets.server.poke([.view(1)])
+      #expect(eventually { sockets.askedOf.withLock { $0[1] == 5 + 5 * round } })
+    }
+    // What nobody waits for.
+    sockets.server.poke([.view(4)])
+    sockets.server.poke([])
+    #expect(sockets.server.settle())
+    #expect(sockets.askedOf.withLock { $0 } == [1: 55, 2: 6, 3: 5])
+    sockets.server.poke([.space, .view(3)])
+    #expect(eventually { sockets.askedOf.withLock { $0 == [1: 55, 2: 7, 3: 10] } })
+  }
+
+  /// The attack: all calls of one view are asked at once, which takes its time, and the others wait for that.
+  @Test func callsThatAreAskedTakeTurns() throws {
+    let sockets = try Sockets()
+    for number in UInt64(1)...2 { try sockets.add(number) }
+    let waiting = try (0..<15).map { _ in try sockets.client(1) }
+    for client in waiting { try client.send(.grantChange(from: "")) }
+    let other = try sockets.client(2)
+    #expect(try other.ask(.own, milliseconds: 60_000) == .path("2"))
+    #expect(eventually { sockets.server.counts.waiting == 15 })
+    sockets.slowness.store(100_000, ordering: .relaxed)
+    let before = sockets.asked.load(ordering: .relaxed)
+    sockets.server.poke([.view(1)])
+    #expect(eventually { sockets.asked.load(ordering: .relaxed) > before })
+    for _ in 0..<2 { #expect(try other.ask(.own, milliseconds: 60_000) == .path("2")) }
+    let asked = sockets.asked.load(ordering: .relaxed) - before
+    #expect(asked < 15, "another view has waited for \(asked) of them")
+    #expect(eventually { sockets.asked.load(ordering: .relaxed) - before == 15 })
+  }
+
+  /// Who gives up waiting for the thread says so.
+  @Test func settlingThatGivesUpSaysSo() throws {
+    let sockets = try Sockets()
+    try sockets.add(1)
+    sockets.slowness.store(2_000_000, ordering: .relaxed)
+    let client = try sockets.client(1)
+    try client.send(.grantChange(from: ""))
+    #expect(eventually { sockets.asked.load(ordering: .relaxed) == 1 })
+    #expect(!sockets.server.settle(milliseconds: 20))
+    #expect(sockets.server.settle(milliseconds: 60_000))
   }
 
   private func threadCount() throws -> Int {

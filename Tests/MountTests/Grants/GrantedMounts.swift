@@ -31,7 +31,7 @@ final class GrantedMounts {
   init(views: Int = 1, rootless: Bool = false) throws {
     app = try #require(AppIdentifier("com.example.editor"))
     mounts = try SeveralMounts(views + 1, rootless: rootless, app: app)
-    volume.tellGrants { [told] in told.add($0) }
+    volume.tellGrants { [told] numbers, _ in told.add(numbers) }
   }
 
   /// The path of something in `Users/Shared` in the whole tree, and in a view of the app's.

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Apps
+@testable internal import Daemon
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+internal import TestSupport
+internal import Testing
+@testable internal import Volume
+
+/// What requests about grants cost, and who is told of them: two apps of two users each.
+struct GrantServiceTests {
+  private final class Told: Sendable {
+    let apps = Mutex<[Set<AppOfUser>]>([])
+  }
+
+  private static let users: [UInt32] = [4711, 4712]
+  private static let count: Int64 = 500
+
+  private let temporary: TemporaryDirectory
+  private let volume: Volume
+  private let grants: GrantService
+  private let apps: [AppIdentifier]
+  private let told = Told()
+
+  /// Each app of each user has been granted five hundred things.
+  init() throws {
+    temporary = try TemporaryDirectory()
+    let path = temporary.appending("store")
+    try Store.create(at: path, TestStore.description)
+    let store = try Store(opening: path, .exclusive)
+    let registry = try Registry(of: store)
+    apps = try ["org.example.one", "org.example.two"].map { try #require(AppIdentifier($0)) }
+    volume = Volume(tree: store.tree, settings: VolumeSettings())
+    grants = try GrantService(
+      store, volume, changed: { [told] apps in told.apps.withLock { $0.append(apps) } }
+    ) { _ throws(StoreError) in registry }
+    var id: Int64 = 0
+    for _ in 0..<Self.count {
+      for (app, user) in apps.flatMap({ app in Self.users.map { (app, $0) } }) {
+        id += 1
+        let record = GrantRecord(
+          id: id, identifier: app, user: user, team: Team("T", root: nil),
+          path: GrantPath.names(Array("Users/Shared/\(id)".utf8)), isWritable: false, isDirectory: false,
+          identity: ObjectIdentity(inode: UInt64(id), handle: [8, 0, 1], created: 0), granted: 0)
+        volume.grants.put(Grants.Entry(record: record, steps: [], previousName: nil))
+      }
+    }
+  }
+
+  private var toldApps: [Set<AppOfUser>] { told.apps.withLock { $0 } }
+
+  /// How many records something reads.
+  private func reads(_ body: () throws -> Void) rethrows -> Int {
+    let before = volume.grants.recordsRead.load(ordering: .relaxed)
+    try body()
+    return volume.grants.recordsRead.load(ordering: .relaxed) - before
+  }
+
+  /// All pages of something, each of which reads a hundred records.
+  private func pages(_ page: (Int64) -> GrantPage) -> [GrantPage] {
+    var (all, after): ([GrantPage], Int64?) = ([], 0)
+    while let number = after, all.count < 100 {
+      let count = reads { all.append(page(number)) }
+      #expect(count == 100)
+      after = all.last?.next
+    }
+    return all
+  }
+
+  private func perform(_ request: GrantRequest, by user: UInt32) throws(ControlFailure) -> [GrantedPlace] {
+    try grants.perform(request, by: CallerIdentity(uid: user, gid: user, groups: []))
+  }
+
+  /// The attack: whoever was granted a great deal has it read again and again on the thread of all apps.
+  @Test func versionsAndPagesCostNoMoreThanThemselves() throws {
+    let (app, user) = (apps[0], Self.users[0])
+    let asking = reads { for _ in 0..<100 { _ = grants.version(app, of: user) } }
+    #expect(asking == 0)
+    let version = grants.version(app, of: user)
+    let own = pages { grants.own(app, of: user, after: $0) }
+    #expect(own.count == 5 && own.allSatisfy { $0.version == version })
+    let places = own.flatMap(\.places)
+    #expect(places.count == 500 && Set(places.map(\.path)).count == 500)
+    #expect(places.allSatisfy { $0.identifier == app.text && $0.user == user })
+    // The same for who lists those of one user, or of one app.
+    let lists: [(AppIdentifier?, UInt32?, Int)] = [
+      (nil, user, 1000), (app, user, 500), (app, nil, 1000), (nil, nil, 2000),
+    ]
+    for (identifier, user, count) in lists {
+      let places = pages { grants.list(identifier, of: user, after: $0) }.flatMap(\.places)
+      #expect(places.count == count && places.allSatisfy { user == nil || $0.user == user })
+    }
+    let spelt = try #require(AppIdentifier("ORG.example.two"))
+    #expect(grants.list(spelt, of: user).places.count == 100)
+  }
+
+  /// The attack: requests that fail, or that are about one's own apps, have everybody's calls asked.
+  @Test func onlyAppsAreToldWhoseGrantsHaveChanged() throws {
+    let (one, two) = (Self.users[0], Self.users[1])
+    for identifier in [apps[0], nil] {
+      let count = reads {
+        #expect(throws: ControlFailure.self) {
+          try perform(.revoke(identifier, path: "nothing", user: one), by: one)
+        }
+      }
+      #expect(count == (identifier == nil ? 1000 : 500), "nobody else's are read")
+    }
+    #expect(throws: ControlFailure.self) { try perform(.revoke(apps[0], path: nil, user: two), by: one) }
+    grants.volumeIsEjected(GrantPath.names(Array("Volumes/none".utf8)))
+    try grants.teamIsAssigned("none", withdrawingFrom: [])
+    #expect(toldApps.isEmpty)
+    let others = [(apps[0], two), (apps[1], one), (apps[1], two)].map { grants.version($0, of: $1) }
+    #expect(try perform(.revoke(apps[0], path: "Users/Shared/1", user: one), by: one).count == 1)
+    #expect(toldApps == [[AppOfUser(apps[0], one)]])
+    #expect(others == [(apps[0], two), (apps[1], one), (apps[1], two)].map { grants.version($0, of: $1) })
+    _ = try perform(.revoke(nil, path: nil, user: two), by: two)
+    #expect(toldApps.dropFirst() == [Set(apps.map { AppOfUser($0, two) })])
+    // Those of which the registry knows nothing go, and are told.
+    grants.reconcile()
+    #expect(toldApps.dropFirst(2) == [Set(apps.map { AppOfUser($0, one) })])
+    grants.reconcile()
+    #expect(toldApps.count == 3)
+  }
+}
