@@ -6,86 +6,32 @@ internal import LinuxIO
 internal import TestSupport
 internal import Testing
 
+// The attack: a process holds the lock of its own memory map for as long as its user likes. Whoever reads
+// /proc/PID/maps of it waits, and with them whoever waits for that.
+
 /// A user's process that nobody can look at makes nobody wait.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct HiddenProcessTests {
-  /// Processes of a user's that hold the locks of their memory maps.
-  ///
-  /// They unmap changed files of a filesystem that does not answer. They let go at the end, or when somebody
-  /// has waited for them for too long.
-  private final class Holders: Sendable {
-    let pids: [Int32]
-    private let mounted: MountedStore
-    private let user: TemporaryAccount
-    private let isOver = Condition(false)
+  /// Before a command: one that waits all the same ends, and the test with it.
+  private static let limited = ["timeout", "-s", "KILL", "200"]
 
-    private static let script = """
-      import ctypes, os, sys, time
-      map = ctypes.CDLL(None).mmap
-      map.restype, map.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_long] * 4
-      file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
-      os.ftruncate(file, 65536)
-      # Shared, and writable.
-      memory = map(None, 65536, 3, 1, file, 0)
-      ctypes.memset(memory, 120, 65536)
-      open(sys.argv[1] + ".ready", "w").close()
-      # One byte, so that the next one gets its own.
-      os.read(0, 1)
-      ctypes.memset(memory, 121, 65536)
-      # Something else in its place, at once.
-      map(memory, 65536, 1, 0x32, -1, 0)
-      time.sleep(600)
-      """
+  private static func words(ofHidden pid: Int32) -> String {
+    "pid \(pid) (python3) does not let itself be looked at"
+  }
 
-    init(count: Int) throws {
-      // Of that user no other process is looked at meanwhile, so it is none that other tests use.
-      user = try TemporaryAccount()
-      let account = user.account
-      let mounted = try MountedStore(owner: account)
-      self.mounted = mounted
-      try mounted.mount(options: "nopassthrough")
-      let place = mounted.path("Users/Shared")
-      let go = mounted.temporary.appending("go")
-      guard mkfifo(go, 0o600) == 0, chown(go, account.uid, account.gid) == 0 else { throw Errno.last }
-      // Open for both, so that nobody waits.
-      let pipe = open(go, O_RDWR | O_CLOEXEC)
-      defer { close(pipe) }
-      var begun: [Int32] = []
-      for number in 0..<count {
-        let result = try Program.run([
-          "setpriv", "--reuid=\(account.uid)", "--regid=\(account.gid)", "--clear-groups", "sh", "-c",
-          "/usr/bin/python3 -c '\(Self.script)' \(place)/\(number) <\(go) >/dev/null 2>&1 & echo $!",
-        ])
-        begun.append(try #require(Int32(result.output.dropLast()), "\(result)"))
-        #expect(eventually { access(mounted.backing("Users/Shared/\(number).ready"), F_OK) == 0 })
-      }
-      let pids = begun
-      self.pids = pids
-      let processes = try [#require(try mounted.keeper()), #require(try mounted.daemon())]
-      for process in processes { #expect(kill(process, SIGSTOP) == 0) }
-      #expect(write(pipe, String(repeating: "\n", count: count), count) == count)
-      let end = isOver
-      let thread = try JoinableThread(name: "holders") {
-        _ = end.wait(milliseconds: 30_000) { $0 }
-        for process in processes.reversed() { kill(process, SIGCONT) }
-        for pid in pids { kill(pid, SIGKILL) }
-      }
-      thread.detach()
-      for pid in pids { #expect(eventually { isHolding(pid) }) }
+  /// A process of somebody's that has a directory as its own; its number.
+  private func sleeper(in directory: String, as account: Account? = nil) throws -> Int32 {
+    let become = account.map {
+      ["setpriv", "--reuid=\($0.uid)", "--regid=\($0.gid)", "--clear-groups"]
     }
+    let started = try Program.run(
+      (become ?? []) + ["sh", "-c", "cd '\(directory)' && { sleep 600 >/dev/null 2>&1 & echo $!; }"])
+    return try #require(Int32(started.output.dropLast()), "\(started)")
+  }
 
-    func isHolding(_ pid: Int32) -> Bool {
-      FD.text(of: "/proc/\(pid)/stat", limit: 4096)?.contains(") D ") == true
-    }
-
-    func end() throws {
-      isOver.change { $0 = true }
-      for pid in pids { #expect(try Program.waitForEnd(pid)) }
-      // Nobody can remove the account while its daemon runs.
-      #expect(try mounted.unmount().ending == .ok)
-    }
-
-    deinit { isOver.change { $0 = true } }
+  private func end(_ pid: Int32) throws {
+    kill(pid, SIGKILL)
+    #expect(try Program.waitForEnd(pid))
   }
 
   @Test func commandsWaitForNoProcessThatHides() throws {
@@ -96,28 +42,65 @@ struct HiddenProcessTests {
         "volume", "add", mounted.temporary.appending(name), "--store", mounted.point)
       try #require(added.status == 0, "\(added)")
     }
-    let busy = try Program.run(["sh", "-c", "cd \(mounted.point); sleep 600 >/dev/null 2>&1 & echo $!"])
-    let user = try #require(Int32(busy.output.dropLast()), "\(busy)")
+    let user = try sleeper(in: mounted.point)
     defer { kill(user, SIGKILL) }
-    let holders = try Holders(count: 2)
-    // Whoever reads it waits, so that this is the case that is meant.
-    for pid in holders.pids {
-      let read = try Program.run(["timeout", "-s", "KILL", "0.3", "cat", "/proc/\(pid)/maps"])
-      #expect(read.status == 137, "\(read)")
-    }
+    let hiding = try HidingProcesses(count: 2)
+    try hiding.hide()
     for name in ["one", "two"] {
-      let ejected = try mounted.run("volume", "eject", name, "--store", mounted.point)
+      let ejected = try mounted.run(
+        ["volume", "eject", name, "--store", mounted.point], before: Self.limited)
       #expect(ejected.status == 0, "\(ejected)")
     }
-    let refused = try mounted.run("unmount", mounted.point)
+    let refused = try mounted.run(["unmount", mounted.point], before: Self.limited)
     #expect(refused.ending == .busy && refused.errors.contains("pid \(user) (sleep): working directory"))
-    for pid in holders.pids {
-      #expect(refused.errors.contains("pid \(pid) (python3) does not let itself be looked at"), "\(refused)")
-      #expect(holders.isHolding(pid), "it has not waited until the process let go")
-    }
-    try holders.end()
-    kill(user, SIGKILL)
-    #expect(try Program.waitForEnd(user))
+    for pid in hiding.pids { #expect(refused.errors.contains(Self.words(ofHidden: pid)), "\(refused)") }
+    hiding.expectToHide()
+    try hiding.end()
+    try end(user)
     #expect(try mounted.unmount().ending == .ok)
+  }
+
+  /// A home is removed although its own user hides, and another one; both are named.
+  ///
+  /// The homes lie in the store, or elsewhere.
+  @Test(arguments: [false, true]) func homesAreRemovedBesideProcessesThatHide(elsewhere: Bool) throws {
+    let mounted = try MountedStore.mounted()
+    let (anna, ben) = (try HidingProcesses(), try HidingProcesses())
+    func home(_ user: HidingProcesses) -> String { mounted.path("Users/\(user.account.name)") }
+    func remove(_ user: HidingProcesses) throws -> ProgramResult {
+      try mounted.run(
+        ["user", "remove", user.account.name, "--delete-home", "--store", mounted.store],
+        before: Self.limited)
+    }
+    for user in [anna, ben] {
+      let name = user.account.name
+      if elsewhere { try mounted.temporary.makeDirectory("homes-\(name)", mode: 0o700) }
+      let place = elsewhere ? ["--home", mounted.temporary.appending("homes-\(name)")] : []
+      let added = try mounted.run(["user", "add", name, "--store", mounted.store] + place)
+      try #require(added.status == 0, "\(added)")
+      let written = try Program.run([
+        "setpriv", "--reuid=\(user.account.uid)", "--regid=\(user.account.gid)", "--clear-groups", "sh", "-c",
+        "echo mine >'\(home(user))/Documents/a'",
+      ])
+      try #require(written.status == 0, "\(written)")
+    }
+    let user = try sleeper(in: home(ben) + "/Documents", as: ben.account)
+    defer { kill(user, SIGKILL) }
+    for user in [anna, ben] { try user.hide() }
+    let removed = try remove(anna)
+    #expect(removed.status == 0, "\(removed)")
+    for pid in anna.pids + ben.pids {
+      #expect(removed.errors.contains(Self.words(ofHidden: pid) + ", and may use the home"), "\(removed)")
+    }
+    #expect(access(home(anna), F_OK) == -1 && FD.text(of: home(ben) + "/Documents/a", limit: 16) == "mine\n")
+    let refused = try remove(ben)
+    #expect(refused.ending == .busy && refused.errors.contains("nothing was removed"), "\(refused)")
+    #expect(refused.errors.contains("pid \(user) (sleep): working directory"), "\(refused)")
+    #expect(FD.text(of: home(ben) + "/Documents/a", limit: 16) == "mine\n")
+    try end(user)
+    let last = try remove(ben)
+    #expect(last.status == 0 && access(home(ben), F_OK) == -1, "\(last)")
+    for user in [anna, ben] { user.expectToHide() }
+    for user in [anna, ben] { try user.end() }
   }
 }

@@ -198,5 +198,11 @@ internal import Testing
     #expect(all(log).last?.number == 13 && all(log).last?.user == 1001)
     // Where there is nothing, there is nothing to do.
     try log.forget(7)
+    // A process that has not looked at it yet does not use the numbers again either, which somebody may have
+    // read up to here.
+    let next = StoreLog(store)
+    try next.forget(1001)
+    try next.append([entry(.granted, user: 1002)])
+    #expect(all(next).last?.number == 14 && all(next).last?.user == 1002)
   }
 }

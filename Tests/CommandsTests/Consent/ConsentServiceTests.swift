@@ -23,6 +23,8 @@ struct ConsentServiceTests {
   private let grants: GrantService
   private let consents: ConsentService
   private let launch: AppLaunch
+  /// Whether nothing can be recorded.
+  private let isFull = Condition(false)
 
   init() throws {
     temporary = try TemporaryDirectory()
@@ -37,7 +39,11 @@ struct ConsentServiceTests {
     try registry.add(app)
     volume = Volume(tree: store.tree, settings: VolumeSettings())
     views = RunningViews(budget)
-    let source: GrantService.RegistrySource = { _ throws(StoreError) in registry }
+    let isFull = isFull
+    let source: GrantService.RegistrySource = { (isWriting) throws(StoreError) in
+      guard isWriting, isFull.withLock({ $0 }) else { return registry }
+      throw .registryFailed(doing: "change", path: "registry", message: "the disk is full")
+    }
     grants = try GrantService(store, volume, registry: source)
     consents = ConsentService(
       store, volume, views, grants, isReadOnly: false, log: { _ in }, registry: source)
@@ -97,13 +103,7 @@ struct ConsentServiceTests {
   /// signed: what was allowed is the next version's, and a refusal holds for both.
   @Test func refusalsHoldUnderBothRootsOfATeam() throws {
     let registry = try #require(try consents.registry(true))
-    func app(_ root: [UInt8]) throws -> InstalledApp {
-      InstalledApp(
-        identifier: try #require(AppIdentifier("org.example.painter")), user: nil, name: "Painter",
-        executable: "Painter", version: "1", shortVersion: "1.0", team: "TEAM2", root: root,
-        path: "Applications/Painter.app", seal: [], installed: 0)
-    }
-    let (former, current, forged) = (try app([1]), try app([9]), try app([3]))
+    let (former, current, forged) = (try painter([1]), try painter([9]), try painter([3]))
     let users = [Self.user, Self.user + 1]
     func states(_ app: InstalledApp, _ service: PrivacyService) -> [ConsentState] {
       users.map { consents.answers.state(app, $0, service) }
@@ -125,6 +125,39 @@ struct ConsentServiceTests {
     #expect(states(current, .photos) == [.denied, .denied])
     #expect(states(current, .contacts) == [.authorized, .notDetermined])
     #expect(states(forged, .photos) == [.notDetermined, .notDetermined])
+  }
+
+  /// An app of everyone's, as a root has signed it.
+  private func painter(_ root: [UInt8]) throws -> InstalledApp {
+    InstalledApp(
+      identifier: try #require(AppIdentifier("org.example.painter")), user: nil, name: "Painter",
+      executable: "Painter", version: "1", shortVersion: "1.0", team: "TEAM2", root: root,
+      path: "Applications/Painter.app", seal: [], installed: 0)
+  }
+
+  /// A refusal that can't be recorded before the app is updated to the new root holds for that version; or
+  /// what was allowed earlier would count again.
+  @Test func owedRefusalsFollowATeamToItsNewRoot() throws {
+    let registry = try #require(try consents.registry(true))
+    let (former, current) = (try painter([1]), try painter([9]))
+    let users = [Self.user, Self.user + 1]
+    try registry.add(former)
+    for user in users { try consents.decide(.allow, former, for: user, .photos, by: nil) }
+    isFull.change { $0 = true }
+    for user in users {
+      #expect(throws: ControlFailure.self) {
+        try consents.decide(.deny, former, for: user, .photos, by: nil)
+      }
+    }
+    try registry.pin("TEAM2", to: [9])
+    consents.teamIsAssigned([])
+    try registry.update(current)
+    isFull.change { $0 = false }
+    consents.reconcile()
+    #expect(users.map { consents.answers.state(current, $0, .photos) } == [.denied, .denied])
+    let recorded = try registry.consents().filter { $0.identifier == current.identifier }
+    #expect(recorded.map(\.isAllowed) == [false, false])
+    #expect(recorded.map(\.team) == [current.signer, current.signer])
   }
 
   /// It has none of it any more while it runs.
