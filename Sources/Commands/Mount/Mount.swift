@@ -54,7 +54,8 @@ struct MountCommand: Command {
       "insula mount --files ~/Files",
       "mount -t fuse.insula /var/lib/insula /insula -o noatime",
       "/etc/fstab:  /var/lib/insula  /insula  fuse.insula  defaults,nofail  0  0",
-    ])
+    ],
+    storeUse: .judgesItself)
 
   private let store: String?
   private let mountPoint: String?

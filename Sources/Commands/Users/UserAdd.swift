@@ -94,7 +94,7 @@ struct UserAddCommand: Command {
   }
 
   private func adopt(_ context: Context) throws -> ExitCode {
-    let store = try Store(opening: context.store(store), .exclusive)
+    let store = try Store(opening: context.store(store), named: context.namedStore(store), .exclusive)
     let homes = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
     if let registry = try Registry.existing(of: store) {
       // What is being done to an app of the home's is done for its former owner.
