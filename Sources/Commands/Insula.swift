@@ -182,7 +182,9 @@ package enum Insula {
         throw description.error("'--quiet' and '--verbose' can't be combined")
       }
       let verb = try command.init(arguments)
-      return try verb.run(in: verb.goesByConfiguration ? context.configured() : context)
+      if verb.goesByConfiguration { context = try context.configured() }
+      try context.judgeStores(of: arguments, for: description)
+      return try verb.run(in: context)
     } catch {
       let failure = CommandFailure(error)
       context.console.note(failure)

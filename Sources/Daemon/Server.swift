@@ -98,12 +98,12 @@ package final class Server: Sendable {
   /// Mounts the store; returns when the kernel has begun to use it.
   static func start(
     store: Store, log: EventLog, registry: @escaping GrantService.RegistrySource, mountPoint: String,
-    options: ServeOptions, helper: MountHelper, kept: KeptState?, left: LeftDescriptors?
+    _ directory: FD?, options: ServeOptions, helper: MountHelper, kept: KeptState?, left: LeftDescriptors?
   ) throws -> Server {
     let server = try Server(store, log, registry, mountPoint, options, helper, kept, left)
     do {
       // What another worker has left is taken over when all views are known.
-      if left == nil { try server.connect() }
+      if left == nil { try server.connect(over: directory) }
     } catch {
       try? server.unmount(lazily: true)
       server.pool.stop()
@@ -199,8 +199,8 @@ package final class Server: Sendable {
     return rule == AccessTimeRule() ? nil : try PrivateMount(of: store, rule)
   }
 
-  private func connect() throws {
-    let connection = try isSystem ? mountDirectly() : mountThroughHelper()
+  private func connect(over directory: FD?) throws {
+    let connection = try isSystem ? mountDirectly(over: directory) : mountThroughHelper()
     kept?.keep(connection.fd, as: .connection, view: Self.wholeTree)
     try confine()
     do throws(Errno) {
@@ -308,30 +308,10 @@ package final class Server: Sendable {
 
   /// Only the first worker finds its own mount at the mount point for certain.
   private func noteDevice() {
-    let found = kept?.mountDevice ?? (try? MountTable.current())?.top(at: mountPoint)?.device
+    let known = kept?.mountDevice ?? device.withLock { $0 }
+    let found = known ?? (try? MountTable.current())?.top(at: mountPoint)?.device
     device.withLock { $0 = found }
     kept?.mountDevice = found
-  }
-
-  private func mountDirectly() throws -> OwnedFD {
-    var settings = MountSettings()
-    settings.source = options.source
-    settings.flags = options.mountBits
-    settings.allowOther = true
-    do throws(Errno) {
-      return try Mount.direct(at: mountPoint, settings)
-    } catch {
-      if case .ENOENT = error, access("/dev/fuse", F_OK) != 0 { throw ServeFailure.noDevice(error) }
-      throw ServeFailure.mount(mountPoint: mountPoint, error)
-    }
-  }
-
-  private func mountThroughHelper() throws -> OwnedFD {
-    do throws(Errno) {
-      return try Mount.throughHelper(at: mountPoint, options: options.helperOptions)
-    } catch {
-      throw ServeFailure.helper(mountPoint: mountPoint)
-    }
   }
 
   /// Has changes of the tree that are the daemon's own reach all who look at it.
@@ -378,8 +358,11 @@ package final class Server: Sendable {
   ///
   /// EINVAL if it is detached already: what lies in its place by now is somebody else's.
   package func unmount(lazily: Bool) throws(Errno) {
-    guard MountTable.isOnTop(device.withLock { $0 }, at: mountPoint) else { throw .EINVAL }
-    guard !isSystem else { return try Mount.remove(device.withLock { $0 }, at: mountPoint, lazily: lazily) }
+    let device = device.withLock { $0 }
+    guard let place = MountTable.place(of: device, madeAt: mountPoint) else { throw .EINVAL }
+    guard !isSystem else { return try Mount.remove(device, at: place, lazily: lazily) }
+    // The helper knows that path alone.
+    guard place == mountPoint else { throw .EINVAL }
     try helper.removeTree(lazily: lazily)
   }
 

@@ -41,6 +41,9 @@ package enum Service {
     package var program: String?
     /// What `ready` closes, if anything.
     package var untilReady: FD?
+    /// The directory to mount on, which the server closes when it has; nil if there is nothing to mount, or
+    /// fusermount3 does it.
+    package var directory: FD?
     /// What the processes say to whom they were started by.
     package var environment: [String: String] = [:]
 
@@ -101,7 +104,7 @@ package enum Service {
     let server = try Server.start(
       store: store, log: log,
       registry: { (making) throws(StoreError) in try making ? apps.openRegistry() : apps.knownRegistry() },
-      mountPoint: settings.mountPoint, options: settings.options, helper: helper,
+      mountPoint: settings.mountPoint, settings.directory, options: settings.options, helper: helper,
       kept: kept, left: left)
     apps.serve(server.tree, server.grants, server.consents, server.storage, server.volumes)
     store.announce(mountPoint: settings.mountPoint)
@@ -214,7 +217,8 @@ package enum Service {
       let kept = try keptState(left, settings)
       // A number that is the keeper's is never closed by a worker, also if it stands for something else by
       // then.
-      for descriptor in FD.allOpen where descriptor.raw != settings.untilReady?.raw {
+      let closed = [settings.untilReady, settings.directory].map { $0?.raw }
+      for descriptor in FD.allOpen where !closed.contains(descriptor.raw) {
         if left?.open.contains(descriptor.raw) != true { kept.keep(descriptor, as: .keepers) }
       }
       if left == nil {
@@ -256,14 +260,16 @@ package enum Service {
       GaveUp.note(reason, in: store.state)
       try? StoreLog(store).append([entry])
     }
+    var place = settings.mountPoint
     if let kept {
       for left in KeptFiles.all(in: kept) { left.files.mount.remove(by: helper) }
       // A mount that is detached ends with us.
-      guard MountTable.isOnTop(kept.mountDevice, at: settings.mountPoint) else { return }
+      guard let found = MountTable.place(of: kept.mountDevice, madeAt: place) else { return }
+      place = found
     }
     do throws(Errno) {
       if store.description.mode == .system {
-        try Mount.remove(kept?.mountDevice, at: settings.mountPoint, lazily: true)
+        try Mount.remove(kept?.mountDevice, at: place, lazily: true)
       } else {
         try helper.removeTree(lazily: true)
       }

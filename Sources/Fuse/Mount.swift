@@ -19,16 +19,17 @@ package struct MountSettings: Sendable {
 }
 
 package enum Mount {
-  /// Mounts by mount(2), for root; gives the connection to serve.
+  /// Mounts by mount(2) over a directory, for root; gives the connection to serve.
   ///
-  /// The permissions are ours to check, so `default_permissions` is not among the options.
-  package static func direct(at path: String, _ settings: MountSettings) throws(Errno) -> OwnedFD {
+  /// The kernel goes by the descriptor alone: whatever path the directory had, something else may be there by
+  /// now. The permissions are ours to check, so `default_permissions` is not among the options.
+  package static func direct(over directory: FD, _ settings: MountSettings) throws(Errno) -> OwnedFD {
     let connection = OwnedFD(owning: try check(clx_open("/dev/fuse", O_RDWR | O_CLOEXEC, 0)))
     var options = "fd=\(connection.fd.raw),rootmode=40000,user_id=\(geteuid()),group_id=\(getegid())"
     if settings.allowOther { options += ",allow_other" }
     // Root may keep device nodes in the tree; none is to work there.
     let flags = settings.flags | UInt(MS_NODEV)
-    try check(mount(settings.source, path, "fuse.insula", flags, options))
+    try check(mount(settings.source, "/proc/self/fd/\(directory.raw)", "fuse.insula", flags, options))
     return connection
   }
 

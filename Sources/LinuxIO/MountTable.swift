@@ -107,12 +107,21 @@ package struct MountTable: Sendable {
   /// What is on top at exactly this path, which must be absolute and free of links.
   package func top(at path: String) -> MountEntry? { entries.last { $0.mountPoint == path } }
 
-  /// Whether a filesystem lies on top at a path, and can be taken away by that.
+  /// The whole of a filesystem that was mounted at a path: there, or where the directory has been moved to.
   ///
-  /// What can't be found out is taken to be so.
-  package static func isOnTop(_ device: DeviceNumber?, at path: String) -> Bool {
-    guard let device, let table = try? current() else { return true }
-    return table.top(at: path)?.device == device
+  /// Whoever may rename a directory above a mount moves the mount with it. Nil if it is not mounted any more,
+  /// or something else lies over it.
+  package func mount(of device: DeviceNumber, madeAt path: String) -> MountEntry? {
+    if let top = top(at: path), top.device == device { return top }
+    return entries.first { $0.device == device && $0.root == "/" && $0.mountPoint != path }
+  }
+
+  /// Where that is.
+  ///
+  /// What can't be found out is taken to be at the path.
+  package static func place(of device: DeviceNumber?, madeAt path: String) -> String? {
+    guard let device, let table = try? current() else { return path }
+    return table.mount(of: device, madeAt: path)?.mountPoint
   }
 
   /// Takes away what lies on top at a path, if it is that filesystem.

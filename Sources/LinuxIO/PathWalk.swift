@@ -13,8 +13,8 @@ package enum PathWalk {
   package enum Step {
     /// A directory in which a name is looked up.
     case directory(FD, FileStatus)
-    /// A link that is followed.
-    case link(FileStatus)
+    /// A link that is followed, opened with `O_PATH`.
+    case link(FD, FileStatus)
   }
 
   /// As many links as the kernel follows.
@@ -36,7 +36,13 @@ package enum PathWalk {
       let status = try current.fd.status()
       guard status.isDirectory else { throw .ENOTDIR }
       try judge(.directory(current.fd, status))
-      let next = try open(name, in: current.fd)
+      // As a directory first, or nobody would mount what is mounted when it is needed. It is not asked
+      // anything until a name is looked up in it: it may be a mount whose server does not answer.
+      do throws(Errno) {
+        current = try open(name, pathOnly | O_DIRECTORY, in: current.fd)
+        continue
+      } catch .ENOTDIR, .ELOOP {}
+      let next = try open(name, pathOnly, in: current.fd)
       let found = try next.fd.status()
       guard found.isSymlink else {
         current = next
@@ -44,7 +50,7 @@ package enum PathWalk {
       }
       links += 1
       guard links <= maxLinks else { throw .ELOOP }
-      try judge(.link(found))
+      try judge(.link(next.fd, found))
       if try next.fd.filesystemKind() == .processes {
         // Its text does not say where the kernel leads from it.
         current = try name.withName { (name) throws(Errno) in try current.fd.openFollowing(name, pathOnly) }
@@ -58,11 +64,7 @@ package enum PathWalk {
     return current
   }
 
-  private static func open(_ name: [UInt8], in directory: FD) throws(Errno) -> OwnedFD {
-    try name.withName { (name) throws(Errno) in
-      // As a directory first, or nobody would mount what is mounted when it is needed.
-      do throws(Errno) { return try directory.open(name, pathOnly | O_DIRECTORY) } catch .ENOTDIR, .ELOOP {}
-      return try directory.open(name, pathOnly)
-    }
+  private static func open(_ name: [UInt8], _ flags: Int32, in directory: FD) throws(Errno) -> OwnedFD {
+    try name.withName { (name) throws(Errno) in try directory.open(name, flags) }
   }
 }

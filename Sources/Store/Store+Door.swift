@@ -11,6 +11,8 @@ package struct StoreDoorFinding: Equatable, Sendable {
   package let problem: StoreDoorProblem
   /// Whether it is the store itself.
   package let isStore: Bool
+  /// The store's own path, if that does not lead through the directory: only the path that was given does.
+  var ownPath: String?
 
   /// Whether `insula check --repair` can mend it.
   var isMendable: Bool { isStore && (problem == .open || problem == .writable) }
@@ -28,10 +30,11 @@ package struct StoreDoorFinding: Equatable, Sendable {
 
   /// What to do about it.
   package var advice: String {
-    switch problem {
+    if let ownPath { return "if you mean \(ownPath), name it so" }
+    return switch problem {
     case .open: "run 'chmod 700 \(path)'"
     case .writable: isStore ? "run 'chmod 700 \(path)'" : "run 'chmod go-w \(path)', or move the store"
-    case .foreign: "move the store to a directory of root's or of its owner's"
+    case .foreign: "move it to a directory of root's or of its owner's"
     }
   }
 }
@@ -47,22 +50,57 @@ extension Store {
     if let status = try? store.status(), let problem = door(status, store).problemOfStore(for: user) {
       found.append(StoreDoorFinding(path: path, problem: problem, isStore: true))
     }
+    return found + wayFindings(to: named, path: path, for: user)
+  }
+
+  /// What is wrong, for `user`, with the directories that lead to a store or its mount: by the path that a
+  /// person gave, and by the one that this leads to.
+  ///
+  /// The mount is not asked anything.
+  package static func wayFindings(
+    to named: String, path: String? = nil, for user: UInt32 = ProcessID.user
+  ) -> [StoreDoorFinding] {
+    let own = realPath(path ?? named) ?? path
+    var found: [StoreDoorFinding] = []
     var seen: Set<String> = []
-    for path in [named, realPath(path) ?? path] {
+    for path in [own, named].compactMap({ $0 }) {
+      let isOwn = path == own
       // What can't be walked does not lead there.
-      _ = try? PathWalk.open(path) { (step) throws(Errno) in
-        guard case .directory(let directory, let status) = step else { return }
-        let place = String(decoding: try directory.ownPath(), as: UTF8.self)
+      _ = try? PathWalk.open(withoutEnd(path)) { (step) throws(Errno) in
+        let (object, status) =
+          switch step {
+          case .directory(let directory, let status): (directory, status)
+          case .link(let link, let status): (link, status)
+          }
+        let place = String(decoding: try object.ownPath(), as: UTF8.self)
         guard seen.insert(place).inserted, !ProcessID.isUnmapped(status.st_uid),
-          let problem = door(status, directory).problemAbove(for: user)
+          let problem = problem(of: object, status, for: user)
         else { return }
-        found.append(StoreDoorFinding(path: place, problem: problem, isStore: false))
+        found.append(
+          StoreDoorFinding(path: place, problem: problem, isStore: false, ownPath: isOwn ? nil : own))
       }
     }
     return found
   }
 
+  /// Whoever has made a link may put another one in its place, also where they may rename nothing else.
+  private static func problem(of object: FD, _ status: FileStatus, for user: UInt32) -> StoreDoorProblem? {
+    guard status.isSymlink else { return door(status, object).problemAbove(for: user) }
+    return [0, user].contains(status.st_uid) ? nil : .foreign(status.st_uid)
+  }
+
+  /// A slash at the end would have the last directory asked what it is, and that may be a mount.
+  private static func withoutEnd(_ path: String) -> String {
+    var path = path
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    return path
+  }
+
   private static func door(_ status: FileStatus, _ directory: FD) -> StoreDoor {
+    // Nobody is looked up where that makes no difference: accounts may lie on a server.
+    guard status.permissions & 0o020 != 0 else {
+      return StoreDoor(mode: UInt32(status.permissions), uid: status.st_uid, hasPrivateGroup: true)
+    }
     // With a POSIX ACL, the group's bits are what any of those may have whom the ACL names.
     let hasACL = (try? directory.attribute("system.posix_acl_access", limit: 1 << 16)) != nil
     return StoreDoor(

@@ -15,7 +15,10 @@ package final class Store: Sendable {
   package enum Access: Sendable {
     /// Nobody else may use the store meanwhile.
     case exclusive
-    /// The same for a process that is going to fork: it has no thread, and others renew the ``lease``.
+    /// The same to mend it: its own directory may be open to others.
+    case mending
+    /// As ``exclusive``, for a process that is going to fork: it has no thread, and others renew the
+    /// ``lease``.
     case serving
     /// As ``serving``, but nothing will be written, so the filesystem below may be read-only.
     case exclusiveReadOnly
@@ -68,19 +71,31 @@ package final class Store: Sendable {
     description = try Self.readDescription(root.fd, path: path)
     try Self.checkOwner(root.fd, path: path)
     switch access {
-    case .serving, .exclusiveReadOnly: try Self.checkDoor(root.fd, path: path, named: self.named)
-    case .exclusive, .inspect, .resumed: break
+    case .exclusive, .serving, .exclusiveReadOnly:
+      try Self.checkDoor(root.fd, path: path, named: self.named) { _ in true }
+    case .mending: try Self.checkDoor(root.fd, path: path, named: self.named) { !$0.isMendable }
+    case .inspect, .resumed: break
     }
     treeDirectory = try Self.part("tree", of: root.fd, path: path)
     stateDirectory = try Self.part("state", of: root.fd, path: path)
     lock =
       switch access {
-      case .exclusive, .serving: try StoreLock(state: stateDirectory.fd, path: path, readOnly: false)
+      case .exclusive, .mending, .serving:
+        try StoreLock(state: stateDirectory.fd, path: path, readOnly: false)
       case .exclusiveReadOnly: try StoreLock(state: stateDirectory.fd, path: path, readOnly: true)
       case .inspect: nil
       case .resumed(let lock): try StoreLock(adopting: lock, state: stateDirectory.fd, path: path)
       }
     lease = try Self.lease(on: stateDirectory.fd, path: path, access)
+  }
+
+  /// Opens it once more, as the path says where it is: to change what was only looked at.
+  ///
+  /// Throws if another store lies there by now.
+  package func openedAgain(_ access: Access) throws(StoreError) -> Store {
+    let store = try Store(opening: path, named: named, access)
+    guard store.identity == identity else { throw .notThere(path: path) }
+    return store
   }
 
   private static func lease(on state: FD, path: String, _ access: Access) throws(StoreError) -> StoreLease? {
@@ -89,7 +104,7 @@ package final class Store: Sendable {
     case .inspect, .exclusiveReadOnly: return nil
     case .serving: return try StoreLease.acquire(state, path: path)
     case .resumed: return try StoreLease(resuming: state, path: path)
-    case .exclusive:
+    case .exclusive, .mending:
       let lease = try StoreLease.acquire(state, path: path)
       try explaining("keep the lease of", path) { () throws(Errno) in try lease.startRenewing { _ in } }
       return lease
@@ -249,9 +264,11 @@ package final class Store: Sendable {
     guard status.st_uid == ProcessID.user else { throw .belongsToOther(path: path, uid: status.st_uid) }
   }
 
-  private static func checkDoor(_ root: FD, path: String, named: String) throws(StoreError) {
+  private static func checkDoor(
+    _ root: FD, path: String, named: String, _ counts: (StoreDoorFinding) -> Bool
+  ) throws(StoreError) {
     let findings = doorFindings(of: root, at: path, named: named)
-    guard let finding = findings.first(where: \.problem.letsOthersExchange) else { return }
+    guard let finding = findings.first(where: { $0.problem.letsOthersExchange && counts($0) }) else { return }
     throw .exchangeable(path: path, finding: finding)
   }
 

@@ -121,7 +121,7 @@ extension StoreError: CustomStringConvertible {
       "the store \(path) belongs to \(Account.numbered(uid)?.name ?? "uid \(uid)"); "
         + "use it as that user, or create your own with 'insula init'"
     case .exchangeable(let path, let finding):
-      "the store \(path) is not mounted: \(finding.path) \(finding.words); \(finding.advice)"
+      "the store \(path) is not used: \(finding.path) \(finding.words); \(finding.advice)"
     case .alreadyAStore(let path):
       "\(path) is already a store; nothing was changed; mount it with 'insula mount \(path)'"
     case .notEmpty(let path):

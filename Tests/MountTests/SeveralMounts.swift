@@ -65,7 +65,8 @@ final class SeveralMounts {
       wanted.localLocks = localLocks
       wanted.sharesDirectMaps = number > 0 && wanted.passthrough
       try temporary.makeDirectory("\(number)", mode: 0o755)
-      let connection = try Mount.direct(at: temporary.appending("\(number)"), settings)
+      let point = try TemporaryDirectory.open(temporary.appending("\(number)"))
+      let connection = try Mount.direct(over: point.fd, settings)
       try pool.add(Session(view, over: connection, settings: wanted)) {}
       guard view.waitUntilStarted(milliseconds: patience) else { throw Errno.EAGAIN }
     }

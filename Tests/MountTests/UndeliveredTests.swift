@@ -20,7 +20,8 @@ struct UndeliveredTests {
     try temporary.makeDirectory("point")
     let tree = try TemporaryDirectory.open(temporary.appending("tree"))
     let view = try View(Volume(tree: tree.fd, settings: VolumeSettings()))
-    let connection = try Mount.direct(at: temporary.appending("point"), MountSettings())
+    let point = try TemporaryDirectory.open(temporary.appending("point"))
+    let connection = try Mount.direct(over: point.fd, MountSettings())
     defer { try? Mount.remove(at: temporary.appending("point"), lazily: true) }
     let session = try Session(view, over: connection, settings: ConnectionSettings())
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Session.bufferSize, alignment: 4096)

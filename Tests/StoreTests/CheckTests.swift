@@ -16,7 +16,7 @@ internal import Testing
   init() throws { store = try TestStore() }
 
   private func findings(repairing: Bool = false) throws -> [Finding] {
-    var check = try StoreCheck(try store.open(), repairing: repairing)
+    var check = try StoreCheck(try store.open(repairing ? .mending : .inspect), repairing: repairing)
     try check.run()
     return check.findings
   }
@@ -49,8 +49,16 @@ internal import Testing
 
   @Test func directoryInWhichOthersMayRenameTheStoreIsNamed() throws {
     #expect(chmod(store.temporary.path, 0o777) == 0)
-    let found = try findings(repairing: true)
-    #expect(found.map(\.path) == [store.temporary.path] && found.first?.repaired == false, "\(found)")
+    let found = try findings()
+    #expect(found.map(\.path) == [store.temporary.path], "\(found)")
+    for access in [.mending, .exclusive, .serving, .exclusiveReadOnly] as [Store.Access] {
+      let refusal = #expect(throws: StoreError.self) { _ = try store.open(access) }
+      guard case .exchangeable(store.path, let finding) = refusal else {
+        Issue.record("\(access): \(String(describing: refusal))")
+        continue
+      }
+      #expect(finding.path == store.temporary.path && finding.problem == .writable)
+    }
     #expect(chmod(store.temporary.path, 0o1777) == 0)
     #expect(try findings().isEmpty)
   }

@@ -31,10 +31,12 @@ enum AppsAccess {
     }
     let path = paths.last ?? context.defaultStore
     do throws(StoreError) {
-      let store = try Store(opening: path, .inspect)
+      let way = named.map(context.unresolved) ?? path
+      let store = try Store(opening: path, named: way, .inspect)
       if let holder = store.holder { throw StoreError.inUse(path: path, holder: holder) }
       context.console.detail("the store \(path) is not mounted, so it is opened by this command itself")
-      return DirectAccess(store: writing ? try Store(opening: path, .exclusive) : store, context: context)
+      guard writing else { return DirectAccess(store: store, context: context) }
+      return DirectAccess(store: try store.openedAgain(.exclusive), context: context)
     } catch {
       // Who has no store of their own means the machine's.
       if named == nil, case .notThere = error,

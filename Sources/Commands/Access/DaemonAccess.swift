@@ -74,7 +74,14 @@ struct DaemonAccess: StoreAccess {
     return OpenedTree(directory: try context.openDirectory(root), access: .mount)
   }
 
-  func openedStore() throws -> Store { try Store(opening: status.store, .inspect) }
+  /// Another one may lie at that path by now.
+  func openedStore() throws -> Store {
+    let store = try Store(opening: status.store, .inspect)
+    if let identity = status.identity, store.identity != identity {
+      throw StoreError.notThere(path: status.store)
+    }
+    return store
+  }
 
   func systemVersions() throws -> SystemVersions {
     do {

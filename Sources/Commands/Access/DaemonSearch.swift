@@ -83,10 +83,31 @@ struct DaemonSearch {
       // Another namespace may have another mount at that path.
       return mount.device.description == device
     }
-    guard mount(at: path) == nil else { return false }
+    if let mount = mount(at: path) { return mount == movedMount(of: status) }
     guard let identity = StoreIdentity(at: path) else { return status.store == path }
     // One of an earlier version, which only says what its store was called.
     return status.identity == nil && StoreIdentity(at: status.store) == identity
+  }
+
+  /// The mount of a daemon: where it has mounted, or where that directory has been moved to.
+  static func mount(of status: DaemonStatus) -> MountEntry? {
+    mount(at: status.mountPoint, of: status) ?? movedMount(of: status)
+  }
+
+  private static func mount(at path: String, of status: DaemonStatus) -> MountEntry? {
+    mount(at: path).flatMap { mount in
+      status.mountDevice == nil || mount.device.description == status.mountDevice ? mount : nil
+    }
+  }
+
+  /// The mount of a daemon whose directory has been moved.
+  private static func movedMount(of status: DaemonStatus) -> MountEntry? {
+    guard let device = status.mountDevice, let table = try? MountTable.current(),
+      let known = table.entries.first(where: { $0.device.description == device }),
+      known.type == MountPoint.filesystemType,
+      let mount = table.mount(of: known.device, madeAt: status.mountPoint)
+    else { return nil }
+    return mount.mountPoint == status.mountPoint ? nil : mount
   }
 
   /// Opens the store that somebody means by an absolute path, to look at it: the one that lies there, or the

@@ -11,7 +11,8 @@ struct AppsCommand: Command {
     options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
     details: [
       "For root, it lists the apps of all users, or with --user those that this user can use."
-    ])
+    ],
+    storeUse: .looks)
 
   private let user: String?
   private let store: String?

@@ -12,7 +12,8 @@ struct InfoCommand: Command {
     name: "info", summary: "Shows details of an app, and its containers.",
     arguments: [.init(name: "ID", help: "the app's identifier or name", isRequired: true, kind: .app)],
     options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
-    examples: ["insula info com.example.editor"])
+    examples: ["insula info com.example.editor"],
+    storeUse: .looks)
 
   private let app: AppReference
   private let user: String?

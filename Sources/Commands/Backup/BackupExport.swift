@@ -27,7 +27,8 @@ struct BackupExportCommand: Command {
       files, Manifest.db. Names that are not UTF-8 can't be in such a backup.
       """,
     ],
-    examples: ["insula backup export ~/phone-backup", "insula backup export ~/notes com.example.notes"])
+    examples: ["insula backup export ~/phone-backup", "insula backup export ~/notes com.example.notes"],
+    becomesUser: true)
 
   private let target: String
   private let apps: [AppReference]

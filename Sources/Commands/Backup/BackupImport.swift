@@ -33,7 +33,8 @@ struct BackupImportCommand: Command {
       programs, a group's data are imported only for apps that ID names.
       """,
     ],
-    examples: ["insula backup import ~/phone-backup com.example.notes --replace"])
+    examples: ["insula backup import ~/phone-backup com.example.notes --replace"],
+    becomesUser: true)
 
   private let source: String
   private let apps: [AppReference]

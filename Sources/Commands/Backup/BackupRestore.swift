@@ -38,7 +38,8 @@ struct BackupRestoreCommand: Command {
       be room for another copy in $TMPDIR (otherwise /var/tmp).
       """
     ],
-    examples: ["insula backup restore", "insula backup restore 79766175 com.example.notes"])
+    examples: ["insula backup restore", "insula backup restore 79766175 com.example.notes"],
+    becomesUser: true)
 
   private let snapshot: String?
   private var choice = HomeRestore.Choice()

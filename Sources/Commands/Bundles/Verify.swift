@@ -33,7 +33,8 @@ struct VerifyCommand: Command {
     ],
     examples: [
       "insula verify Note.app", "insula verify --all --store /var/lib/insula /insula/Applications/*.app",
-    ])
+    ],
+    storeUse: .looks)
 
   private let paths: [String]
   private let store: String?

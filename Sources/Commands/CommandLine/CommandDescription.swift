@@ -80,6 +80,10 @@ struct CommandDescription: Sendable {
   /// Paragraphs for the help.
   var details: [String] = []
   var examples: [String] = []
+  /// What is done with the store that is named.
+  var storeUse = StoreUse.changes
+  /// Whether root has it carried out by the user that `--user` names, in a process of theirs.
+  var becomesUser = false
 
   static let json = Option(name: "json", help: "print JSON, for programs")
 

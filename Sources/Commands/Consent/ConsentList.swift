@@ -19,7 +19,8 @@ struct ConsentListCommand: Command {
       decided. For root, it lists the decisions of all users, or with --user those of one user.
       """,
       ConsentWords.states, ConsentWords.list,
-    ])
+    ],
+    storeUse: .looks)
 
   private let app: AppReference?
   private let service: PrivacyService?

@@ -136,12 +136,17 @@ extension Context {
   /// ELOOP if another user's link is on the way: who made that would decide where it goes, also to where they
   /// may not write.
   func openToMake(in path: String, _ flags: Int32 = O_RDONLY) throws(Errno) -> OwnedFD {
-    let directory = try PathWalk.open(reachable(path)) { (step) throws(Errno) in
-      guard case .link(let status) = step else { return }
+    let directory = try openWithoutOthersLinks(path)
+    return try directory.fd.reopened(flags | O_DIRECTORY)
+  }
+
+  /// Names what a path leads to, which is not asked anything; ELOOP as for ``openToMake(in:_:)``.
+  func openWithoutOthersLinks(_ path: String) throws(Errno) -> OwnedFD {
+    try PathWalk.open(reachable(path)) { (step) throws(Errno) in
+      guard case .link(_, let status) = step else { return }
       let isTrusted = [0, ProcessID.user].contains(status.st_uid) || ProcessID.isUnmapped(status.st_uid)
       guard isTrusted else { throw .ELOOP }
     }
-    return try directory.fd.reopened(flags | O_DIRECTORY)
   }
 
   /// The same; the directories on the way that are missing are made, as their maker's alone.

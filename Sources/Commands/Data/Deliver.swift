@@ -23,7 +23,8 @@ struct DeliverCommand: Command {
       there.
       """
     ],
-    examples: ["insula deliver com.example.editor Letter.txt"])
+    examples: ["insula deliver com.example.editor Letter.txt"],
+    becomesUser: true)
 
   private let app: AppReference
   private let files: [String]

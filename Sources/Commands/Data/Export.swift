@@ -23,7 +23,8 @@ struct ExportCommand: Command {
       groups and of iCloud.
       """
     ],
-    examples: ["insula export com.example.editor ~/Editor.xcappdata"])
+    examples: ["insula export com.example.editor ~/Editor.xcappdata"],
+    becomesUser: true)
 
   private let app: AppReference
   private let target: String

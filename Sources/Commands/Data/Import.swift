@@ -27,7 +27,8 @@ struct ImportCommand: Command {
       which is deleted after some days.
       """
     ],
-    examples: ["insula import ~/Editor.xcappdata --replace"])
+    examples: ["insula import ~/Editor.xcappdata --replace"],
+    becomesUser: true)
 
   private let source: String
   private let replaces: Bool

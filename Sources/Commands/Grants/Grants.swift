@@ -20,7 +20,8 @@ struct GrantsCommand: Command {
       For root, it lists the grants of all users, or with --user those of one user. Inside an app, it lists
       what was granted to that app.
       """
-    ])
+    ],
+    storeUse: .looks)
 
   private let app: AppReference?
   private let user: String?

@@ -49,7 +49,8 @@ struct LogCommand: Command {
     ],
     examples: [
       "insula log --since today", "insula log Notes --denied", "insula log --follow --json",
-    ])
+    ],
+    storeUse: .looks)
 
   private let app: AppReference?
   private let follows: Bool

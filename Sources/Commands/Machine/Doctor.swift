@@ -14,7 +14,8 @@ struct DoctorCommand: Command {
     options: [CommandDescription.json],
     details: [
       "This command changes nothing. Exit code 8 means that a mount would fail."
-    ])
+    ],
+    storeUse: .judgesItself)
 
   private let store: String?
   private let json: Bool

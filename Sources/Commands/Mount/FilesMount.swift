@@ -42,8 +42,9 @@ struct FilesMount {
   }
 
   private static func prepare(_ named: String?, beside store: String, _ context: Context) throws -> String {
-    let path = context.absolute(named ?? "\(context.home)/Files")
-    try MountPoint(path, isDefault: named == nil).prepare(allowingNonEmpty: false, store: store, context)
+    let path = try MountPoint.place(of: named ?? "\(context.home)/Files", context)
+    // It is opened once more by who mounts, as the user, without links.
+    _ = try MountPoint(path, isDefault: named == nil).prepare(allowingNonEmpty: false, store: store, context)
     return path
   }
 }

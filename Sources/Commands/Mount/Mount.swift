@@ -54,7 +54,8 @@ struct MountCommand: Command {
       "insula mount --files ~/Files",
       "mount -t fuse.insula /var/lib/insula /insula -o noatime",
       "/etc/fstab:  /var/lib/insula  /insula  fuse.insula  defaults,nofail  0  0",
-    ])
+    ],
+    storeUse: .judgesItself)
 
   private let store: String?
   private let mountPoint: String?
@@ -119,8 +120,8 @@ struct MountCommand: Command {
     // Nobody serves what is at the mount point, so no link on the way there may be looked for now.
     let mountPath = mountPoint ?? context.defaultMountPoint
     if let left { return try serve(storePath, named, mountPath, left, context) }
-    let place = context.absolute(mountPath)
-    if options.isRemount { return try remount(place, context) }
+    if options.isRemount { return try remount(context.absolute(mountPath), context) }
+    let place = try MountPoint.place(of: mountPath, context)
     if stays || isBackgroundChild { return try serve(storePath, named, place, nil, context) }
     context.console.detail(
       "mounting \(storePath) at \(place) with '-o \(optionWords.joined(separator: ","))'")
@@ -187,7 +188,7 @@ struct MountCommand: Command {
   ) throws -> ExitCode {
     if isBackgroundChild, left == nil { try BackgroundDaemon.prepareChild() }
     let store = try open(storePath, named, left)
-    if left == nil { try prepare(store, mountPath, context) }
+    let directory = try left == nil ? prepare(store, mountPath, context) : nil
     DaemonProcess.prepare()
     var serve = options.serve
     serve.source = options.source ?? storePath
@@ -202,6 +203,7 @@ struct MountCommand: Command {
       [isBackgroundChild ? "--background-child" : "--foreground", "--sloppy", storePath, mountPath]
       + optionWords.flatMap { ["-o", $0] }
     settings.program = program
+    settings.directory = directory
     settings.environment = context.environment
     if isBackgroundChild, left == nil { settings.untilReady = FD(BackgroundDaemon.readyDescriptor) }
     try Service.run(store: store, settings, left: left) { isFirst in
@@ -221,16 +223,24 @@ struct MountCommand: Command {
   }
 
   /// What a mount needs that is not there yet.
-  private func prepare(_ store: Store, _ mountPath: String, _ context: Context) throws {
+  ///
+  /// Gives the directory to mount on; where fusermount3 does that, which opens it itself, there is none.
+  private func prepare(_ store: Store, _ mountPath: String, _ context: Context) throws -> FD? {
     try Requirements.check(context)
-    try MountPoint(mountPath, isDefault: mountPoint == nil)
+    let directory = try MountPoint(mountPath, isDefault: mountPoint == nil)
       .prepare(allowingNonEmpty: options.allowsNonEmpty, store: store.path, context)
+    for finding in Store.wayFindings(to: mountPath) {
+      context.console.note(
+        "mount: don't name the store by its mount point: \(finding.path) \(finding.words)")
+    }
     noteWhatNeedsRoot(store, context)
     if let twin = DaemonSearch(context).twin(of: store) {
       context.console.note(
         "mount: \(store.path) has the same UUID as \(twin.store), which is mounted, so one is a copy of the "
           + "other; when this one is not mounted, 'insula check --repair \(store.path)' gives it a new UUID")
     }
+    guard store.description.mode == .system else { return nil }
+    return directory.release()
   }
 
   /// Nothing is turned off in silence.

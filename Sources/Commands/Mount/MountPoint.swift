@@ -3,6 +3,7 @@
 
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// The directory on which a store is to be seen.
 struct MountPoint {
@@ -18,16 +19,47 @@ struct MountPoint {
     self.isDefault = isDefault
   }
 
-  /// Makes sure that it can be mounted on; clears away what a killed daemon has left there.
-  func prepare(allowingNonEmpty: Bool, store: String, _ context: Context) throws {
+  /// The path of the mount point that a person named, without links: what its own links say, and nobody
+  /// else's.
+  ///
+  /// All that is done with it afterwards follows no link.
+  static func place(of named: String, _ context: Context) throws(CommandFailure) -> String {
+    var named = named
+    while named.count > 1, named.hasSuffix("/") { named.removeLast() }
+    do throws(Errno) {
+      let found = try context.openWithoutOthersLinks(named)
+      return String(decoding: try found.fd.ownPath(), as: UTF8.self)
+    } catch .ELOOP {
+      throw CommandFailure(
+        .notPermitted,
+        "the mount point \(named.sanitized) can't be used: a symbolic link of another user's is on the way, "
+          + "who could have it lead to any directory; name the directory that is meant")
+    } catch {}
+    // It may have to be made, or what is wrong with it is said later on.
+    let path = context.unresolved(named)
+    let (above, name) = path.splitAtName
+    guard !name.isEmpty, name != "..", name != ".",
+      let parent = try? context.openWithoutOthersLinks("/\(above)"), let place = try? parent.fd.ownPath()
+    else { return path }
+    let real = String(decoding: place, as: UTF8.self)
+    return real == "/" ? "/\(name)" : "\(real)/\(name)"
+  }
+
+  /// Makes sure that it can be mounted on, and opens it; clears away what a killed daemon has left there.
+  func prepare(allowingNonEmpty: Bool, store: String, _ context: Context) throws -> OwnedFD {
     guard !Self.overlap(path, store) else {
       throw CommandFailure(
         .failed,
         "the mount point \(path) and the store \(store) overlap; choose another mount point")
     }
     try clearDeadMounts(context)
+    #if DEBUG
+      Halt.at(.mountPointFound)
+    #endif
     if isDefault { try make(context) }
-    let entries = try look(context)
+    let directory = try open(context)
+    let entries: Int
+    do throws(Errno) { entries = try directory.fd.entries().count } catch { throw failure(error, context) }
     guard allowingNonEmpty || entries == 0 else {
       let what = entries == 1 ? "its entry" : "its \(entries) entries"
       throw CommandFailure(
@@ -35,6 +67,7 @@ struct MountPoint {
         "the mount point \(path) is not empty, and a mount would hide \(what); "
           + "choose an empty directory, or hide them with '-o nonempty'")
     }
+    return directory
   }
 
   /// Takes away mounts of ours that no daemon serves any more; refuses all others.
@@ -73,8 +106,9 @@ struct MountPoint {
 
   private func make(_ context: Context) throws {
     do throws(Errno) {
-      try FD.cwd.makeDirectory(path, mode: 0o755)
-      let made = try FD.cwd.open(path, O_RDONLY | O_DIRECTORY)
+      let (above, name) = path.splitAtName
+      let parent = try FD.cwd.openWithoutLinks("/\(above)", pathOnly | O_DIRECTORY)
+      let made = try name.withName { (name) throws(Errno) in try parent.fd.makeAndOpenDirectory(name) }
       try made.fd.changeMode(0o755)
       context.console.inform("created the mount point \(path)")
     } catch {
@@ -83,36 +117,35 @@ struct MountPoint {
     }
   }
 
-  /// How many entries it has.
-  private func look(_ context: Context) throws -> Int {
+  /// Opens the directory, once: it is this one that is looked at and mounted on.
+  private func open(_ context: Context) throws -> OwnedFD {
     do throws(Errno) {
-      let entries = try path.withName { (name) throws(Errno) in
-        let directory = try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
-        return try directory.fd.entries()
-      }
-      if !context.isRoot { try path.withName { (name) throws(Errno) in try checkWritable(name) } }
-      return entries.count
+      let directory = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
+      // fusermount3 mounts only where the user may write.
+      if !context.isRoot { try directory.fd.checkAccess(".", .write) }
+      return directory
     } catch {
-      switch error {
-      case .ENOENT:
-        throw CommandFailure(
-          .failed, "the mount point \(path) does not exist; create it with 'mkdir \(path)'")
-      case .ENOTDIR, .ELOOP:
-        throw CommandFailure(.failed, "the mount point \(path) is not a directory; choose a directory")
-      case .EACCES, .EPERM, .EROFS:
-        throw CommandFailure(
-          .notPermitted,
-          "the mount point \(path) can't be used: \(error.message); "
-            + "choose a directory of your own, such as \(context.defaultMountPoint)")
-      default:
-        throw CommandFailure(.failed, "the mount point \(path) can't be used: \(error.message)")
-      }
+      throw failure(error, context)
     }
   }
 
-  /// fusermount3 mounts only where the user may write.
-  private func checkWritable(_ name: Name) throws(Errno) {
-    try check(access(name.bytes, W_OK))
+  private func failure(_ error: Errno, _ context: Context) -> CommandFailure {
+    switch error {
+    case .ENOENT:
+      CommandFailure(.failed, "the mount point \(path) does not exist; create it with 'mkdir \(path)'")
+    case .ENOTDIR:
+      CommandFailure(.failed, "the mount point \(path) is not a directory; choose a directory")
+    case .ELOOP:
+      CommandFailure(
+        .failed, "a symbolic link has come to be on the way to the mount point \(path); try again")
+    case .EACCES, .EPERM, .EROFS:
+      CommandFailure(
+        .notPermitted,
+        "the mount point \(path) can't be used: \(error.message); "
+          + "choose a directory of your own, such as \(context.defaultMountPoint)")
+    default:
+      CommandFailure(.failed, "the mount point \(path) can't be used: \(error.message)")
+    }
   }
 
   private static func overlap(_ one: String, _ other: String) -> Bool {

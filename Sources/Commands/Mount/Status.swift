@@ -22,7 +22,8 @@ struct StatusCommand: Command {
     ],
     details: [
       "Exit codes: 0: mounted, and the daemon answers; 6: not mounted; 4: there is no store."
-    ])
+    ],
+    storeUse: .looks)
 
   private let place: String?
   private let json: Bool

@@ -37,14 +37,17 @@ struct UnmountCommand: Command {
   func run(in context: Context) throws -> ExitCode {
     let named = context.absolute(place ?? context.defaultMountPoint)
     let daemon = DaemonSearch(context).daemon(at: [named])
-    let path = daemon?.status.mountPoint ?? DaemonSearch.mount(ofStore: named)?.mountPoint ?? named
-    guard let mount = DaemonSearch.mount(at: path) else {
+    let found =
+      if let daemon { DaemonSearch.mount(of: daemon.status) } else {
+        DaemonSearch.mount(ofStore: named) ?? DaemonSearch.mount(at: named)
+      }
+    guard let mount = found else {
       throw CommandFailure(
         .notMounted,
         "no insula store is mounted at \(named); "
           + "'findmnt -t \(MountPoint.filesystemType)' lists what is mounted")
     }
-    context.console.detail("unmounting \(mount.source) from \(path)")
+    context.console.detail("unmounting \(mount.source) from \(mount.mountPoint)")
     // The end of the process is seen by this, whatever becomes of its number.
     let process = daemon.flatMap { try? ProcessID.open($0.status.keeper ?? $0.status.pid) }
     do {

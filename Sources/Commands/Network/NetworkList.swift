@@ -20,7 +20,8 @@ struct NetworkListCommand: Command {
       'each' lets each user have it for themselves, by their own account on the server, and is usual;
       'all' mounts it once, and is usual where the server judges by owners (nfs, smb, gluster).
       """,
-    ])
+    ],
+    storeUse: .looks)
 
   private let store: String?
   private let json: Bool

@@ -16,7 +16,8 @@ struct DefaultsDeleteCommand: Command {
     ],
     options: [AppsAccess.userOption, AppsAccess.storeOption],
     isArgument: { PreferenceDomain.globalWords.contains($0) },
-    examples: ["insula defaults delete com.example.editor FontSize"])
+    examples: ["insula defaults delete com.example.editor FontSize"],
+    becomesUser: true)
 
   private let domain: PreferenceDomain
   private let key: String?

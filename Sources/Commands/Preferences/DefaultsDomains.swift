@@ -9,7 +9,8 @@ struct DefaultsDomainsCommand: Command {
   static let description = CommandDescription(
     name: "defaults domains", summary: "Lists the domains that have preferences.",
     options: [AppsAccess.userOption, AppsAccess.storeOption, CommandDescription.json],
-    examples: ["insula defaults domains"])
+    examples: ["insula defaults domains"],
+    storeUse: .looks, becomesUser: true)
 
   private let user: String?
   private let store: String?

@@ -21,7 +21,8 @@ struct DefaultsReadCommand: Command {
       an app, all domains are in its container.
       """
     ],
-    examples: ["insula defaults read com.example.editor", "insula defaults read -g AppleLanguages"])
+    examples: ["insula defaults read com.example.editor", "insula defaults read -g AppleLanguages"],
+    storeUse: .looks, becomesUser: true)
 
   private let domain: PreferenceDomain?
   private let key: String?

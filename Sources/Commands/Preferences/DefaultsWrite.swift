@@ -32,7 +32,8 @@ struct DefaultsWriteCommand: Command {
     examples: [
       "insula defaults write com.example.editor FontSize -int 12",
       "insula defaults write -g AppleLanguages -array de en",
-    ])
+    ],
+    becomesUser: true)
 
   private let domain: PreferenceDomain
   private let key: String

@@ -17,7 +17,8 @@ struct ProcessesCommand: Command {
       used. REQUESTS are those that the kernel has sent through the app's view since the daemon's process was
       started. LIMITS are those that the app has and its caller has not.
       """
-    ])
+    ],
+    storeUse: .looks)
 
   private let user: String?
   private let store: String?

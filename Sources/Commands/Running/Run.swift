@@ -55,7 +55,8 @@ struct RunCommand: Command {
       "insula run com.example.editor -- ls -l Documents",
       "insula run com.example.editor --memory 512M --processes 50",
       "sudo insula run --user anna com.example.editor",
-    ])
+    ],
+    becomesUser: true)
 
   private let app: AppReference
   private let command: [String]

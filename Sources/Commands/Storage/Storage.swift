@@ -42,7 +42,8 @@ struct StorageCommand: Command {
     examples: [
       "insula storage", "insula storage Notes --json", "insula storage --html storage.html",
       "sudo insula storage --history",
-    ])
+    ],
+    storeUse: .looks)
 
   private let app: AppReference?
   private let page: String?

@@ -32,7 +32,8 @@ struct CheckCommand: Command {
       it makes missing directories and the description. It never replaces or removes what a person has put
       there; each finding that it leaves says what to do by hand.
       """,
-    ])
+    ],
+    storeUse: .judgesItself)
 
   private let store: String?
   private let repair: Bool
@@ -54,7 +55,7 @@ struct CheckCommand: Command {
         "you have no store, and only root can check the machine's store \(path): 'sudo insula check'")
     }
     let store = try Store(
-      opening: path, named: context.namedStore(store), repair ? .exclusive : .inspect)
+      opening: path, named: context.namedStore(store), repair ? .mending : .inspect)
     var check = try StoreCheck(store, repairing: repair)
     try check.run()
     let findings = try twin(of: store, context) + check.findings + apps(of: store, context)

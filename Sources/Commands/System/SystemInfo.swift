@@ -10,7 +10,8 @@ struct SystemInfoCommand: Command {
   static let description = CommandDescription(
     name: "system info",
     summary: "Shows the version of the system domain, and the one to which rollback returns.",
-    options: [AppsAccess.storeOption, CommandDescription.json])
+    options: [AppsAccess.storeOption, CommandDescription.json],
+    storeUse: .looks)
 
   private let store: String?
   private let json: Bool

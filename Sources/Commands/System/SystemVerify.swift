@@ -18,7 +18,8 @@ struct SystemVerifyCommand: Command {
     options: [AppsAccess.storeOption, CommandDescription.json],
     details: [
       "Every file is read. Exit code 8 means that something differs from what was signed."
-    ])
+    ],
+    storeUse: .looks)
 
   private let path: String?
   private let store: String?

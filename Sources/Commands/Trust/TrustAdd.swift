@@ -67,6 +67,9 @@ struct TrustAddCommand: Command {
     // by its daemon alone.
     let opened = try store.map { try context.store($0) }
     let access = try team.map { _ in try AppsAccess.find(opened?.path, writing: true, context) }
+    if let opened, let access, try access.openedStore().identity != opened.identity {
+      throw StoreError.notThere(path: opened.path)
+    }
     let place = try context.makeTrust(of: opened)
     let root = try add(text, to: TrustDirectory(place.fd), at: context.now())
     let whose = store.map { "The store \($0) now trusts" } ?? "You now trust"

@@ -8,7 +8,8 @@ internal import Policy
 struct TrustListCommand: Command {
   static let description = CommandDescription(
     name: "trust list", summary: "Lists the trusted roots.",
-    options: [CommandDescription.trustStore, CommandDescription.json])
+    options: [CommandDescription.trustStore, CommandDescription.json],
+    storeUse: .looks)
 
   private let store: String?
   private let json: Bool

@@ -35,7 +35,8 @@ struct OpenCommand: Command {
       those that run were told.
       """,
     ],
-    examples: ["insula open Letter.txt", "insula open --with com.example.viewer *.png"])
+    examples: ["insula open Letter.txt", "insula open --with com.example.viewer *.png"],
+    becomesUser: true)
 
   private let files: [String]
   private let chosen: AppReference?

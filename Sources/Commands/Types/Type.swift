@@ -22,7 +22,8 @@ struct TypeCommand: Command {
       machine's MIME types (shared-mime-info). An extension that nobody knows has a type of its own ('dyn.').
       """
     ],
-    examples: ["insula type Letter.txt", "insula type --tree *"])
+    examples: ["insula type Letter.txt", "insula type --tree *"],
+    storeUse: .looks)
 
   private let files: [String]
   private let tree: Bool

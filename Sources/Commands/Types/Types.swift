@@ -13,7 +13,8 @@ struct TypesCommand: Command {
       .init(name: "TYPE", help: "an identifier, or an extension with a period before it: '.md'")
     ],
     options: [AppsAccess.storeOption, CommandDescription.json],
-    examples: ["insula types public.jpeg", "insula types .md"])
+    examples: ["insula types public.jpeg", "insula types .md"],
+    storeUse: .looks)
 
   private let type: String?
   private let store: String?

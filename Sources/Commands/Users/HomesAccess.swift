@@ -33,9 +33,7 @@ enum HomesAccess {
       guard !holder.mountPoint.isEmpty else { throw StoreError.inUse(path: path, holder: holder) }
       return try body(throughMount(holder, of: looking, context))
     }
-    let store = writing ? try Store(opening: path, .exclusive) : looking
-    // It was found by another path, maybe.
-    guard store.identity == looking.identity else { throw StoreError.notThere(path: path) }
+    let store = writing ? try looking.openedAgain(.exclusive) : looking
     return try body(
       Homes(tree: store.tree, path: path + "/tree", mode: store.description.mode))
   }

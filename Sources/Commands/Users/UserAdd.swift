@@ -109,7 +109,7 @@ struct UserAddCommand: Command {
   }
 
   private func adopt(_ context: Context) throws -> ExitCode {
-    let store = try Store(opening: context.store(store), .exclusive)
+    let store = try Store(opening: context.store(store), named: context.namedStore(store), .exclusive)
     let homes = try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode)
     var handler: AppRequestHandler?
     if let registry = try Registry.existing(of: store) {

@@ -7,7 +7,8 @@ internal import Store
 struct UserListCommand: Command {
   static let description = CommandDescription(
     name: "user list", summary: "Lists the homes.",
-    options: [HomesAccess.storeOption, CommandDescription.json])
+    options: [HomesAccess.storeOption, CommandDescription.json],
+    storeUse: .looks)
 
   private let store: String?
   private let json: Bool

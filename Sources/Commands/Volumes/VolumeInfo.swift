@@ -9,7 +9,8 @@ struct VolumeInfoCommand: Command {
   static let description = CommandDescription(
     name: "volume info", summary: "Shows what is known of a volume.",
     arguments: [.init(name: "NAME", help: "its name in /Volumes", isRequired: true)],
-    options: [AppsAccess.storeOption, CommandDescription.json])
+    options: [AppsAccess.storeOption, CommandDescription.json],
+    storeUse: .looks)
 
   private let name: String
   private let store: String?

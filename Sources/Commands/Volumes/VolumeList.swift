@@ -14,7 +14,8 @@ struct VolumeListCommand: Command {
       A directory that could not be opened is tried once more; a disk or server is, when somebody looks into
       it. For root, this lists those of all users.
       """
-    ])
+    ],
+    storeUse: .looks)
 
   private let store: String?
   private let json: Bool

@@ -15,6 +15,10 @@
       case copyChecked
       /// The name of the copy was just seen to lead to it.
       case copyCompared
+      /// The path of the mount point is known, and the directory is not open.
+      case mountPointFound
+      /// The directory that is to be mounted on is open.
+      case mountPointOpened
     }
 
     private static let directory = getenv("INSULA_HALT").map { String(cString: $0) }

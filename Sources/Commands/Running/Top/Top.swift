@@ -30,7 +30,8 @@ struct TopCommand: Command {
       root sees those of all users.
       """,
     ],
-    examples: ["insula top", "insula top --once --json --interval 5"])
+    examples: ["insula top", "insula top --once --json --interval 5"],
+    storeUse: .looks)
 
   private let user: String?
   private let store: String?
