@@ -22,7 +22,6 @@ extension AppRequestHandler {
   package func forget(
     _ former: FormerUser, by caller: CallerIdentity
   ) throws(ControlFailure) -> Forgetting {
-    let user = former.user
     guard caller.uid == 0 || caller.uid == ProcessID.user else {
       throw ControlFailure("only root may do this", .EPERM)
     }

@@ -30,7 +30,12 @@ package struct MountUsers {
 
   /// Who uses the filesystem of a device number.
   package static func all(of device: DeviceNumber) -> MountUsers {
-    all(link: { lies($0, on: device) }, map: { other, _ in other == device }, mounted: device)
+    all(of: [device])
+  }
+
+  /// Who uses one of several filesystems: one look at each process, however many there are.
+  package static func all(of devices: Set<DeviceNumber>) -> MountUsers {
+    all(link: { lies($0, on: devices) }, map: { other, _ in devices.contains(other) }, mounted: devices)
   }
 
   /// Who uses a directory or something in it, by the paths that the kernel has; `path` is an absolute one
@@ -48,7 +53,7 @@ package struct MountUsers {
   /// Looks at each process for links in /proc and maps that are meant.
   private static func all(
     link: @escaping @Sendable (_ link: String) -> Bool,
-    map: @escaping @Sendable (DeviceNumber, _ path: String) -> Bool, mounted device: DeviceNumber?
+    map: @escaping @Sendable (DeviceNumber, _ path: String) -> Bool, mounted devices: Set<DeviceNumber>?
   ) -> MountUsers {
     let processes = names(in: "/proc").compactMap { Int32($0) }.filter { $0 != ProcessID.own }
     let ours = target("/proc/self/ns/mnt")
@@ -58,9 +63,9 @@ package struct MountUsers {
     let links = look.answers(about: processes) { pid -> (uses: [Use], mounts: [String], isOurs: Bool) in
       // That of others' processes can't be read; what one of them uses here is seen all the same.
       let theirs = target("/proc/\(pid)/ns/mnt")
-      let isOurs = device == nil || theirs == ours || theirs == unknown
+      let isOurs = devices == nil || theirs == ours || theirs == unknown
       let mounts =
-        isOurs ? nil : device.flatMap { device in namespaces.mounts(theirs) { mount(pid, device) } }
+        isOurs ? nil : devices.flatMap { devices in namespaces.mounts(theirs) { mount(pid, devices) } }
       return (uses(pid, link), mounts.map { [$0] } ?? [], isOurs)
     }
     let maps = look.answers(about: processes) { pid in paths(mappedBy: "/proc/\(pid)", map) }
@@ -86,8 +91,9 @@ package struct MountUsers {
   }
 
   /// What a process sees of it in a mount namespace of its own.
-  private static func mount(_ pid: Int32, _ device: DeviceNumber) -> String? {
-    MountLines(Array(text(of: "/proc/\(pid)/mountinfo").utf8)).first(device).map {
+  private static func mount(_ pid: Int32, _ devices: Set<DeviceNumber>) -> String? {
+    let lines = MountLines(Array(text(of: "/proc/\(pid)/mountinfo").utf8))
+    return devices.lazy.compactMap(lines.first).first.map {
       "has it mounted at \($0) in another mount namespace"
     }
   }
@@ -129,11 +135,11 @@ package struct MountUsers {
   }
 
   /// Looks at what the kernel remembers, so that a daemon that hangs doesn't make us hang too.
-  private static func lies(_ path: String, on device: DeviceNumber) -> Bool {
+  private static func lies(_ path: String, on devices: Set<DeviceNumber>) -> Bool {
     let dontSync: Int32 = 0x4000
     var status = clx_statx()
     guard clx_statx(AT_FDCWD, path, dontSync, 0, &status) == 0 else { return false }
-    return DeviceNumber(major: status.stx_dev_major, minor: status.stx_dev_minor) == device
+    return devices.contains(DeviceNumber(major: status.stx_dev_major, minor: status.stx_dev_minor))
   }
 
   private static func paths(

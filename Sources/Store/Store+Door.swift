@@ -92,7 +92,7 @@ extension Store {
   /// A slash at the end would have the last directory asked what it is, and that may be a mount.
   private static func withoutEnd(_ path: String) -> String {
     var path = path
-    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    while path.count > 1, path.ends(with: "/") { path.removeLast() }
     return path
   }
 

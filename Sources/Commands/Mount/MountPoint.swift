@@ -25,7 +25,7 @@ struct MountPoint {
   /// All that is done with it afterwards follows no link.
   static func place(of named: String, _ context: Context) throws(CommandFailure) -> String {
     var named = named
-    while named.count > 1, named.hasSuffix("/") { named.removeLast() }
+    while named.count > 1, named.ends(with: "/") { named.removeLast() }
     do throws(Errno) {
       let found = try context.openWithoutOthersLinks(named)
       return String(decoding: try found.fd.ownPath(), as: UTF8.self)

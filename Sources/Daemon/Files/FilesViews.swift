@@ -40,7 +40,8 @@ final class FilesViews: Sendable {
 
   /// Who uses one, where they see it as the daemon does.
   var users: [MountUser] {
-    all.flatMap { MountUsers.all(of: $0.mount.device).users }.filter(\.isInOurNamespace)
+    let devices = Set(all.map(\.mount.device))
+    return devices.isEmpty ? [] : MountUsers.all(of: devices).users.filter(\.isInOurNamespace)
   }
 
   /// Nothing begins from here on, and what is mounted is taken away, since the store is unmounted.

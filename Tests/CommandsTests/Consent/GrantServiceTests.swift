@@ -51,6 +51,16 @@ struct GrantServiceTests {
     }
   }
 
+  private func installed(_ identifier: AppIdentifier) -> InstalledApp {
+    InstalledApp(
+      identifier: identifier, user: nil, name: "App", executable: "App", version: "1", shortVersion: "1",
+      team: "T", path: "Applications/App.app", seal: [], installed: 0, groups: [], clouds: [])
+  }
+
+  private func version(_ identifier: AppIdentifier, of user: UInt32) -> String {
+    grants.version(installed(identifier), of: user)
+  }
+
   private var toldApps: [Set<AppOfUser>] { told.apps.withLock { $0 } }
 
   /// How many records something reads.
@@ -78,11 +88,11 @@ struct GrantServiceTests {
   /// The attack: whoever was granted a great deal has it read again and again on the thread of all apps.
   @Test func versionsAndPagesCostNoMoreThanThemselves() throws {
     let (app, user) = (apps[0], Self.users[0])
-    let asking = reads { for _ in 0..<100 { _ = grants.version(app, of: user) } }
+    let asking = reads { for _ in 0..<100 { _ = version(app, of: user) } }
     #expect(asking == 0)
-    let version = grants.version(app, of: user)
-    let own = pages { grants.own(app, of: user, after: $0) }
-    #expect(own.count == 5 && own.allSatisfy { $0.version == version })
+    let current = version(app, of: user)
+    let own = pages { grants.own(installed(app), of: user, after: $0) }
+    #expect(own.count == 5 && own.allSatisfy { $0.version == current })
     let places = own.flatMap(\.places)
     #expect(places.count == 500 && Set(places.map(\.path)).count == 500)
     #expect(places.allSatisfy { $0.identifier == app.text && $0.user == user })
@@ -111,12 +121,12 @@ struct GrantServiceTests {
     }
     #expect(throws: ControlFailure.self) { try perform(.revoke(apps[0], path: nil, user: two), by: one) }
     grants.volumeIsEjected(GrantPath.names(Array("Volumes/none".utf8)))
-    try grants.teamIsAssigned("none", withdrawingFrom: [])
+    try grants.teamIsAssigned("none")
     #expect(toldApps.isEmpty)
-    let others = [(apps[0], two), (apps[1], one), (apps[1], two)].map { grants.version($0, of: $1) }
+    let others = [(apps[0], two), (apps[1], one), (apps[1], two)].map { version($0, of: $1) }
     #expect(try perform(.revoke(apps[0], path: "Users/Shared/1", user: one), by: one).count == 1)
     #expect(toldApps == [[AppOfUser(apps[0], one)]])
-    #expect(others == [(apps[0], two), (apps[1], one), (apps[1], two)].map { grants.version($0, of: $1) })
+    #expect(others == [(apps[0], two), (apps[1], one), (apps[1], two)].map { version($0, of: $1) })
     _ = try perform(.revoke(nil, path: nil, user: two), by: two)
     #expect(toldApps.dropFirst() == [Set(apps.map { AppOfUser($0, two) })])
     // Those of which the registry knows nothing go, and are told.
