@@ -136,8 +136,8 @@ package final class RunningViews: Sendable {
     }
   }
 
-  /// The views of a user's, or all, once those of some apps have begun that were about to, as far as that does
-  /// not take long; also those of apps that have ended just now.
+  /// The views of a user, or all, once those of some apps have begun that were about to, if that does not
+  /// take long; also those of apps that have ended just now.
   func all(user: UInt32?, afterStartsOf identifiers: [AppIdentifier]) -> [RunningView] {
     let isOver = { (state: State) in
       !state.beginning.keys.contains { app in identifiers.contains { app.isOf($0, user) } }

@@ -83,7 +83,8 @@ internal import Testing
   /// The same where an administrator has named another root for the team, and only the copy is under that one
   /// already: it takes over what was refused, and leaves it when it goes.
   ///
-  /// Two users who have refused before and after that, and everyone's app of the former root or an impostor's.
+  /// Two users who have refused before and after that, and everyone's app of the former root or an
+  /// impostor's.
   @Test(arguments: [[1], [3]] as [[UInt8]], [false, true])
   func copyUnderAnotherRootDoesNotTakeBackARefusal(root: [UInt8], isLater: Bool) throws {
     var everyones = try InstalledApp.example()

@@ -6,8 +6,10 @@ internal import Volume
 
 /// A view begins in two steps: it has agreed with the kernel, and then the kernel has been told so.
 struct FirstAnswerTests {
-  /// The kernel passes nothing through before it has its answer. A store that is asked for that too early
-  /// would be taken for one whose files can't be passed through, for as long as it is mounted.
+  /// The kernel passes nothing through before it has its answer.
+  ///
+  /// A store that is asked for that too early would be taken for one whose files can't be passed through, for
+  /// as long as it is mounted.
   @Test func whoWaitsForTheBeginningWaitsForTheAnswer() throws {
     let tree = try Tree(passthrough: true)
     let view = try View(tree.volume)

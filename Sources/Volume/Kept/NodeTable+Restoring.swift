@@ -71,7 +71,9 @@ extension NodeTable {
   private func isOpened(_ id: NodeID, by descriptor: Int32) -> Bool {
     guard let number = number(of: id) else { return false }
     if descriptor < 0 { return true }
-    guard keepsDescriptors, descriptor > STDERR_FILENO, let status = try? FD(descriptor).statusInMemory() else { return false }
+    guard keepsDescriptors, descriptor > STDERR_FILENO,
+      let status = try? FD(descriptor).statusInMemory()
+    else { return false }
     return ObjectNumber(status) == number && fcntl(descriptor, F_GETFL) & CLX_O_PATH == 0
   }
 

@@ -276,15 +276,16 @@ struct ConsentServiceTests {
     #expect(volume.granted.map(\.user) == [Self.user + 1])
   }
 
-  /// An app is told of what was granted to its own team's app alone, also where another one has its identifier
-  /// and its user.
+  /// An app is told of what was granted to its own team's app alone, also where another one has its
+  /// identifier and its user.
   @Test func appsAreToldOfTheirOwnGrants() throws {
     let tree = temporary.appending("store/tree/Users/Shared")
     var apps = [launch.app, launch.app]
     (apps[0].root, apps[1].root) = ([1], [9])
+    let shared = try TemporaryDirectory.open(tree)
     for (number, app) in apps.enumerated() {
       try #require(mkdir("\(tree)/\(number)", 0o755) == 0)
-      let identity = try ObjectIdentity(of: "\(number)", in: try TemporaryDirectory.open(tree).fd)
+      let identity = try ObjectIdentity(of: "\(number)", in: shared.fd)
       try volume.grant(
         GrantRecord(
           id: Int64(number + 1), identifier: app.identifier, user: Self.user, team: app.signer,

@@ -45,7 +45,8 @@ struct RunTakeoverTests {
     let home = fixture.mounted.path("Users/\(user.name)")
     let begun = try fixture.shell(
       """
-      { run sh -c 'echo begun; until [ -e "$HOME/Documents/$1" ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
+      { run sh -c 'echo begun
+        until [ -e "$HOME/Documents/$1" ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
         cd "$2" && for place in "$3" Applications/Notes.app "Library/Group Containers"/*; do
           [ ! -d "$place" ] || echo "$place"
         done' sh '\(name)' '\(home)' "$BUNDLE"; echo "ended: $?"; } > '\(said)-\(name)' 2>&1 < /dev/null &
