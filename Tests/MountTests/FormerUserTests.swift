@@ -194,7 +194,7 @@ struct FormerUserTests {
         try shop.mounted.run("log", "--user", $0.account.name, "--store", shop.mounted.store).output
       }
     }
-    #expect(try eventually { try log().allSatisfy { $0.contains("[by root] denied") } })
+    #expect(try eventually { try log().allSatisfy { $0.contains(", by root] denied") } })
     let before = try log()
     for account in [ben, cleo] {
       let rows = try rows(account.account.uid)

@@ -54,10 +54,7 @@ extension Grants {
       for (place, _, _, relocation) in found {
         guard let path = relocation.path else { continue }
         let moved = state.names.attach(place, at: path, relocation.steps)
-        for (id, place) in moved {
-          state.entries[id]?.place = place
-          state.markAnew(id)
-        }
+        for (id, place) in moved { state.entries[id]?.place = place }
         for (id, _) in moved { unite(id, &relocated, &state) }
       }
       for entry in relocated.left { hold(entry, nil, &state) }
@@ -81,6 +78,7 @@ extension Grants {
     }
     for (id, names, bytes) in state.names.grants(in: place) {
       relocated.ids.insert(id)
+      state.markAnew(id)
       let isShort = length + bytes <= GrantPath.longest && depth + names <= GrantPath.deepest
       let user = state.entries[id]?.record.user
       let fits = !path.isEmpty && isShort && !crowded.contains { $0 == user }

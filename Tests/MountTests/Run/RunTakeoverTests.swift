@@ -15,9 +15,9 @@ struct RunTakeoverTests {
   /// Makes another version of the app, which is in a group; its path.
   private func makeCopy(_ fixture: RunFixture) throws -> String {
     let temporary = fixture.mounted.temporary
-    let directory = try temporary.makeDirectory("store/copy", mode: 0o777)
+    let directory = try temporary.makeDirectory("copy", mode: 0o777)
     try fixture.succeed("new-app", "Notes", directory)
-    let plist = "store/copy/Notes.app/Contents/Info.plist"
+    let plist = "copy/Notes.app/Contents/Info.plist"
     var lines = try #require(temporary.text(of: plist)).components(separatedBy: "\n")
     for index in lines.indices.dropLast() where lines[index].contains("<key>CFBundleVersion<") {
       lines[index + 1] = "\t<string>2</string>"
@@ -26,7 +26,7 @@ struct RunTakeoverTests {
     let groups = "<array><string>\(Self.group)</string></array>"
     let rights = try temporary.write(
       "<plist version=\"1.0\"><dict><key>com.apple.security.application-groups</key>\(groups)</dict></plist>",
-      to: "store/copy/rights")
+      to: "copy/rights")
     let bundle = "\(directory)/Notes.app"
     try fixture.succeed("sign", bundle, "--identity", "tester", "--entitlements", rights)
     return bundle
