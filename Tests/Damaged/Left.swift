@@ -38,9 +38,7 @@ final class Left {
     tree = try directory.withName { (name) throws(Errno) in
       try FD.cwd.open(name, O_RDONLY | O_DIRECTORY)
     }
-    for path in Self.way {
-      try tree.fd.makeDirectory(path, mode: 0o755)
-    }
+    for path in Self.way { try FD.cwd.makeDirectory("\(directory)/\(path)", mode: 0o755) }
     kept = try KeptState(layout: 1)
     kept.keep(FD(0), as: .keepers)
     view = try View(Self.volume(tree.fd, kept))

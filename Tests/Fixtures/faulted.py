@@ -163,6 +163,13 @@ class Daemon:
         self.insula, self.store = insula, store
 
     def status(self):
+        """What the daemon says of itself; on a busy machine it may not have answered the command in time."""
+        end = time.monotonic() + TIMEOUT
+        while "pid" not in (found := self.asked()) and time.monotonic() < end:
+            time.sleep(0.1)
+        return found
+
+    def asked(self):
         done = subprocess.run([self.insula, "status", self.store, "--json"], stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=TIMEOUT)
         found = json.loads(done.stdout)

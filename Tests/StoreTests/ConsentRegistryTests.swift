@@ -97,6 +97,7 @@ internal import Testing
       }
     }
     if !isLater { try decide() }
+    try registry.pin("TEAM", to: [1])
     try registry.pin("TEAM", to: [9])
     if isLater { try decide() }
     var copy = try InstalledApp.example(user: 502, name: "Own")
@@ -123,6 +124,7 @@ internal import Testing
     var copy = try InstalledApp.example(user: 502, name: "Own")
     copy.root = [1]
     try registry.add(copy)
+    try registry.pin("TEAM", to: [1])
     try registry.pin("TEAM", to: [9])
     try registry.add(everyones)
     try registry.put(consent(.photos, to: copy, user: 502, isAllowed: false))

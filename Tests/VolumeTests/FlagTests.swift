@@ -143,8 +143,8 @@ struct FlagTests {
     #expect(try view.inodeFlags(of: node, by: .alice) == before | immutable | noDump)
     // The backing file has none of them: the daemon must be able to go on working with it.
     let backing = try tree.temporary.open()
-    let kept = try file.withName { (name) throws(Errno) in
-      let opened = try backing.fd.open(name, O_RDONLY)
+    let kept = try file.withName { (path) throws(Errno) in
+      let opened = try backing.fd.openWithoutLinks(path, O_RDONLY)
       return try opened.fd.inodeFlags()
     }
     #expect(kept & (immutable | noDump) == 0)

@@ -149,6 +149,7 @@ struct ConsentServiceTests {
         try consents.decide(.deny, former, for: user, .photos, by: nil)
       }
     }
+    try registry.pin("TEAM2", to: [1])
     try registry.pin("TEAM2", to: [9])
     consents.teamIsAssigned([])
     try registry.update(current)

@@ -15,8 +15,9 @@ struct MountUsersTests {
     let temporary = try TemporaryDirectory()
     var (devices, users): (Set<DeviceNumber>, [Process]) = ([], [])
     defer {
+      // A test's threads block what asks a process to end, and so do its children.
       for user in users {
-        user.terminate()
+        kill(user.processIdentifier, SIGKILL)
         user.waitUntilExit()
       }
       for name in ["one", "two", "three"] { umount2(temporary.appending(name), Int32(MNT_DETACH)) }

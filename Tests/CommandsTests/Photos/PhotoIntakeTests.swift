@@ -263,7 +263,7 @@ internal import Testing
   @Test func nothingIsLeftOfHalfAPhoto() throws {
     try writePhoto()
     let directory = try temporary.open()
-    let photo = try directory.fd.open(Self.data, O_RDONLY | O_DIRECTORY)
+    let photo = try directory.fd.openDirectory(at: Self.data)
     let made = try temporary.makeDirectory("made")
     let target = try directory.fd.open("made", O_RDONLY | O_DIRECTORY)
     // Of a call that was ended in the middle.

@@ -94,8 +94,10 @@ extension ProgramSearch {
   private static func environment(in directory: FD) -> String? {
     ["", "venv/", ".venv/"].first { place in
       let found = try? directory.openDirectory(at: place)
-      guard let found, found.fd.has("pyvenv.cfg") else { return false }
-      return (try? found.fd.openDirectory("bin"))?.fd.has("python3") == true
+      guard let found, found.fd.has("pyvenv.cfg"), let programs = try? found.fd.openDirectory("bin") else {
+        return false
+      }
+      return programs.fd.has("python3")
     }.map { "\($0)bin/python3" }
   }
 
