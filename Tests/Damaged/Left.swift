@@ -200,7 +200,7 @@ final class Left {
 
   private func look(_ file: File) throws {
     let path = "Users/Shared/" + (file.number % 2 == 0 ? file.name : "inner/" + file.name)
-    let opened = try path.withName { (name) throws(Errno) in try tree.fd.open(name, O_RDONLY) }
+    let opened = try path.withName { (name) throws(Errno) in try tree.fd.openWithoutLinks(name, O_RDONLY) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 300, alignment: 1)
     defer { buffer.deallocate() }
     let count = try opened.fd.read(into: buffer, at: 0)
