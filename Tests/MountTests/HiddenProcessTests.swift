@@ -10,7 +10,7 @@ internal import Testing
 // /proc/PID/maps of it waits, and with them whoever waits for that.
 
 /// A user's process that nobody can look at makes nobody wait.
-@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
+@Suite(.serialized, .enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct HiddenProcessTests {
   /// Before a command: one that waits all the same ends, and the test with it.
   private static let limited = ["timeout", "-s", "KILL", "200"]
@@ -89,7 +89,9 @@ struct HiddenProcessTests {
     for user in [anna, ben] { try user.hide() }
     let removed = try remove(anna)
     #expect(removed.status == 0, "\(removed)")
-    for pid in anna.pids + ben.pids {
+    // Twenty are named; on a busy machine others have had no turn, and come first.
+    let isCut = removed.errors.split(separator: "\n").count >= 20
+    for pid in anna.pids + ben.pids where !isCut {
       #expect(removed.errors.contains(Self.words(ofHidden: pid) + ", and may use the home"), "\(removed)")
     }
     #expect(access(home(anna), F_OK) == -1 && FD.text(of: home(ben) + "/Documents/a", limit: 16) == "mine\n")
