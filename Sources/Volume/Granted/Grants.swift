@@ -175,10 +175,7 @@ final class Grants: Sendable {
 
   /// What an app was granted under exactly this path.
   func record(of holder: GrantHolder, at path: [[UInt8]]) -> GrantRecord? {
-    state.withLock { state in
-      let ids = state.names.place(at: path)?.ids ?? []
-      return ids.first { state.entries[$0]?.holder == holder }.flatMap { state.record($0) }
-    }
+    records(of: holder.name, at: path).first { $0.team == holder.team }
   }
 
   /// EDQUOT if there would be too many names on the way to what its user has granted.
