@@ -5,20 +5,11 @@ internal import Daemon
 
 /// Whether a daemon knows which apps its store has.
 struct AppsDiagnosis {
-  private let paths: [String]
-  private let context: Context
+  let found: DaemonSearch.Found
 
-  /// Asks the daemon of the first of these stores that has one.
-  init(_ paths: [String], _ context: Context) {
-    self.paths = paths
-    self.context = context
-  }
-
-  /// Nothing where it knows them, or nothing is mounted.
+  /// Nothing where it knows them.
   var all: [Diagnosis] {
-    guard let found = DaemonSearch(context).daemon(at: paths), let reason = found.status.appsUnknown else {
-      return []
-    }
+    guard let reason = found.status.appsUnknown else { return [] }
     return [
       Diagnosis(
         name: "apps", level: .warn,

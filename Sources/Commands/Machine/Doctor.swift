@@ -27,11 +27,12 @@ struct DoctorCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     let path = context.absolute(store ?? context.defaultStore)
+    // Of the store that is meant, or else of the machine's. Without a daemon there is nothing to say of it.
+    let found = DaemonSearch(context).daemon(at: store == nil ? [path, context.machineStore] : [path])
+    let served = found.map { AppsDiagnosis(found: $0).all + EncryptionDiagnosis(found: $0).all } ?? []
     let diagnoses =
       MachineDiagnosis(context).all + BackingDiagnosis(path, context).all
-      + RestrictionDiagnosis(path, context).all
-      + AppsDiagnosis(store == nil ? [path, context.machineStore] : [path], context).all
-      + EncryptionDiagnosis(store == nil ? [path, context.machineStore] : [path], context).all
+      + RestrictionDiagnosis(path, context).all + served
     if json {
       context.console.print(json: diagnoses)
     } else {

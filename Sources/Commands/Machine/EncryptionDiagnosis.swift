@@ -7,18 +7,10 @@ internal import Policy
 
 /// Whether the keys of locked volumes are gone, and where those of unlocked ones may get to.
 struct EncryptionDiagnosis {
-  private let paths: [String]
-  private let context: Context
+  let found: DaemonSearch.Found
 
-  /// `paths` are those of the store that is meant, or else of another.
-  init(_ paths: [String], _ context: Context) {
-    self.paths = paths
-    self.context = context
-  }
-
-  /// Nothing where no daemon serves the store, or no volume is encrypted: then no program has a key.
+  /// Nothing where no volume is encrypted: then no program has a key.
   var all: [Diagnosis] {
-    guard let found = DaemonSearch(context).daemon(at: paths) else { return [] }
     var daemon = RunningDaemon(found.client, found.status)
     let volumes = (try? daemon.volumes(.list))?.filter { $0.kind == "encrypted" } ?? []
     guard !volumes.isEmpty else { return [] }
