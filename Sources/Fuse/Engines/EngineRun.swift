@@ -208,17 +208,28 @@ final class EngineRun {
   func handOverMount(_ body: (FD) -> Void) {
     if let root { body(FD(root.number)) }
     root = nil
-    if !isSystem { takeMountAway() }
+    if !isSystem { unmount() }
   }
 
   private func takeMountAway() {
+    unmount()
+    guard !isSystem else { return }
+    _ = unlink(place + Self.programsFile)
+    _ = rmdir(place)
+  }
+
+  /// Takes the mount away from its place, which stays: gocryptfs answers before it has opened a file of its own
+  /// there, and would end if that were not possible.
+  private func unmount() {
     if isSystem {
       _ = umount2(place, CLX_MNT_DETACH)
     } else {
       MountHelper.Serving.unmountLazily(place)
-      _ = rmdir(place)
     }
   }
+
+  /// What gocryptfs makes in its mount, or in the directory if that is gone already.
+  private static let programsFile = "/.go-fuse-epoll-hack"
 
   /// Returns when it has ended, by itself or because the daemon wants that.
   func watch() {
