@@ -395,6 +395,19 @@ const void *clx_memmem(const void *hay, size_t length, const void *needle, size_
   return memmem(hay, length, needle, count);
 }
 
+void clx_copy_tracelessly(void *to, const void *from, size_t count) {
+#if defined(__x86_64__)
+  __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+#else
+  // What is volatile is not vectorized.
+  volatile unsigned char *out = to;
+  const volatile unsigned char *in = from;
+  for (; count >= 8 && ((uintptr_t)out | (uintptr_t)in) % 8 == 0; count -= 8, out += 8, in += 8)
+    *(volatile uint64_t *)out = *(const volatile uint64_t *)in;
+  for (; count > 0; count--) *out++ = *in++;
+#endif
+}
+
 static _Thread_local void *thread_value;
 void *clx_thread_value(void) { return thread_value; }
 void clx_set_thread_value(void *value) { thread_value = value; }

@@ -71,11 +71,15 @@ extension Session {
     guard pieces.count > 1, length <= Self.shortMessage else {
       return writev(fd, pieces.baseAddress, Int32(truncatingIfNeeded: pieces.count))
     }
+    // See `RequestQueue`.
+    let isWiped = fileSystem.hasQueues
     return withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { whole in
+      defer { if isWiped { whole.wipe() } }
       var end = 0
       for piece in pieces {
         let bytes = UnsafeRawBufferPointer(start: piece.iov_base, count: piece.iov_len)
-        UnsafeMutableRawBufferPointer(rebasing: whole[end...]).copyMemory(from: bytes)
+        let rest = UnsafeMutableRawBufferPointer(rebasing: whole[end...])
+        if isWiped { rest.copyTracelessly(from: bytes) } else { rest.copyMemory(from: bytes) }
         end += piece.iov_len
       }
       return Glibc.write(fd, whole.baseAddress, length)

@@ -63,7 +63,7 @@ package enum RefusedOperation: String, Sendable, CaseIterable {
       case 13: .link
       case 14: Self.open(Int32(bitPattern: Wire.word(at: Wire.headerSize, of: message)))
       case 15: .read
-      case 16, 47, Wire.Opcode.copyRange64: .write
+      case Wire.Opcode.write, 47, Wire.Opcode.copyRange64: .write
       case 21, 24: .writeAttribute
       case 22: .readAttribute
       case 23: .listAttributes

@@ -159,7 +159,11 @@ final class WaitingRequest: Sendable {
     self.budget = budget
     self.isWiped = isWiped
     self.message = .allocate(byteCount: message.count, alignment: 16)
-    self.message.copyMemory(from: UnsafeRawBufferPointer(message))
+    if isWiped {
+      self.message.copyTracelessly(from: UnsafeRawBufferPointer(message))
+    } else {
+      self.message.copyMemory(from: UnsafeRawBufferPointer(message))
+    }
   }
 
   deinit {

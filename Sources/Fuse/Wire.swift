@@ -27,6 +27,7 @@ enum Wire {
     static let rename: UInt32 = 12
     static let link: UInt32 = 13
     static let read: UInt32 = 15
+    static let write: UInt32 = 16
     static let release: UInt32 = 18
     static let releaseDirectory: UInt32 = 29
     static let initialize: UInt32 = 26

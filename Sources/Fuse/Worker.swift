@@ -211,7 +211,8 @@ final class Worker: Sendable {
     do throws(Errno) {
       waiting = try WaitingRequest(
         request.message, of: payer,
-        isKernelsOwn: request.user == 0 && request.client == 0, in: helpers.slow.budget)
+        isKernelsOwn: request.user == 0 && request.client == 0,
+        isWiped: served.session.fileSystem.hasQueues, in: helpers.slow.budget)
     } catch {
       return served.session.refuse(UnsafeRawBufferPointer(request.message), error)
     }
@@ -243,6 +244,8 @@ final class Worker: Sendable {
   private func serve(_ session: Session, _ request: Request) {
     progress.wrappingAdd(1, ordering: .relaxed)
     traces.serve(request.opcode, from: request.client) { session.process(request.message) }
+    // See `RequestQueue`.
+    if request.opcode == Wire.Opcode.write, session.fileSystem.hasQueues { request.message.wipe() }
     progress.wrappingAdd(1, ordering: .relaxed)
     requests.add(request.opcode)
   }

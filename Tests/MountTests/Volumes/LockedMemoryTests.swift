@@ -59,10 +59,12 @@ struct LockedMemoryTests {
       """
       create Private
       for i in 1 2 3 4 5 6; do yes '\(text)' | head -c 3000000 >$V/Private/$i; done
-      sync $V/Private/1; echo 3 2>/dev/null >/proc/sys/vm/drop_caches
-      cat $V/Private/* | wc -c; dd if=$V/Private/2 bs=1M iflag=direct of=/dev/null 2>/dev/null
+      for i in 1 2 3 4 5 6; do echo '\(text)' >$V/Private/short$i; done
+      sync $V/Private/1 $V/Private/short*; echo 3 2>/dev/null >/proc/sys/vm/drop_caches
+      cat $V/Private/[1-6] | wc -c; cat $V/Private/short* | sort -u
+      dd if=$V/Private/2 bs=1M iflag=direct of=/dev/null 2>/dev/null
       volume lock Private --force
-      """, "18000000\n")
+      """, "18000000\n\(text)\n")
     #expect(try fixture.run.mounted.daemon() == worker)
     #expect(try found(text, in: worker) == 0)
     #expect(try fixture.run.mounted.unmount().status == 0)
