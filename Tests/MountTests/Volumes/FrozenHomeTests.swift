@@ -165,6 +165,29 @@ struct FrozenHomeTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// A worker can't end while it changes something on that disk; the next one begins all the same.
+  @Test func aWorkerThatCannotEndIsReplaced() throws {
+    let disk = try freeze()
+    defer { disk.thaw() }
+    try expect(nil, "uninstall", Self.player, says: "does not answer")
+    let before = try #require(try shop.mounted.daemon())
+    #expect(kill(before, SIGKILL) == 0)
+    let began = monotonicNanoseconds()
+    #expect(try eventually { try shop.mounted.daemon().map { $0 != before } ?? false })
+    try expectOthersAreServed()
+    #expect(monotonicNanoseconds() - began < 60_000_000_000)
+    // It is there still.
+    #expect(ProcessID.field("State", of: "\(before)")?.hasPrefix("Z") == true)
+    disk.thaw()
+    #expect(eventually { access(container(carl, Self.player), F_OK) == -1 })
+    #expect(try eventually { try marked() == "0\n" })
+    #expect(try Program.waitForEnd(before))
+    let removed = try shop.run(as: carl, "removed", "list").output
+    #expect(removed.components(separatedBy: Self.player).count == 2, "\(removed)")
+    try expect(carl, "run", Self.notes, "--", "true")
+    try shop.expectNothingToComplainAbout()
+  }
+
   /// One that can't even be looked into is away until it can be, and is what it was then.
   @Test func aHomeComesWhenItAnswers() throws {
     let name = carl.account.name
