@@ -112,6 +112,37 @@ struct FrozenHomeTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// A change of names that waits for that disk holds no lock that changes in others' directories need.
+  @Test func namesOfOthersAreFree() throws {
+    let become = ["setpriv", "--reuid=\(anna.account.uid)", "--regid=\(anna.account.gid)", "--clear-groups"]
+    let place = shop.mounted.path("Users/\(anna.account.name)/Documents")
+    // More than there are locks.
+    let made = try Program.run(become + ["sh", "-c", "cd \"$0\" && mkdir $(seq 2500)", place])
+    try #require(made.status == 0, "\(made)")
+    let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
+    let disk = try freeze()
+    defer { disk.thaw() }
+    try client.send("mkdir", shop.mounted.path("Users/\(carl.account.name)/Documents/waits"), "448")
+    let daemon = try #require(try shop.mounted.daemon())
+    #expect(eventually { isWaiting(daemon) })
+    let others = try Program.run(
+      become + [
+        "timeout", "-s", "KILL", Self.limit, "sh", "-c", "cd \"$0\" && mkdir $(seq -f %g/x 2500)", place,
+      ])
+    #expect(others.status == 0, "\(others.status)")
+    #expect(try client.answer(milliseconds: 0) == nil)
+    disk.thaw()
+    #expect(try client.answer()?.errno == 0)
+  }
+
+  /// Whether a thread of a process waits for a disk.
+  private func isWaiting(_ process: Int32) -> Bool {
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+    return threads.contains { thread in
+      ProcessID.field("State", of: "\(process)/task/\(thread)")?.hasPrefix("D") == true
+    }
+  }
+
   // MARK: Another worker
 
   /// Starts an app of somebody's that reads what it has, when it is told, and ends.
