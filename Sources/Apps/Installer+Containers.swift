@@ -11,10 +11,12 @@ extension Installer {
   func makeContainers(for app: InstalledApp, by caller: CallerIdentity) throws(AppFailure) {
     let user = app.user ?? caller.uid
     try making(app) { () throws(StoreError) in
-      let homes = try Homes(tree: store.tree, path: treePath, mode: store.description.mode).list()
-      guard let home = homes.first(where: { $0.uid == user }) else { return }
-      try alone(for: user) { () throws(StoreError) in
-        _ = try containers.make(for: app, home: home.name)
+      let home: String
+      do throws(StoreError) { home = try store.home(of: user) } catch .noHome { return } catch .homeIsAway {
+        return
+      }
+      try alone(for: user, in: "Users/\(home)/") { () throws(StoreError) in
+        _ = try containers.make(for: app, home: home)
       }
     }
   }
@@ -28,15 +30,27 @@ extension Installer {
   func completeContainers(
     of app: InstalledApp, before: InstalledApp? = nil
   ) throws(AppFailure) -> [LeftBehind] {
-    try making(app) { () throws(StoreError) in
-      let removed = try removeMarked(of: app.user)
+    // What earlier removals have left, those who asked for them were told.
+    let own = [app.identifier] + app.groups + (before?.groups ?? [])
+    return try making(app) { () throws(StoreError) in
+      let removed = try removeMarked(of: app.user, named: own)
+      try complete(app)
+      return removed.left(of: own, user: app.user)
+    }
+  }
+
+  /// Has each container of an app made whole.
+  private func complete(_ app: InstalledApp) throws(StoreError) {
+    let records = try registry.containers(
+      kind: .data, identifier: app.identifier, user: app.user, isMarkedForRemoval: false)
+    let outcomes = try inPlaces(of: records, about: app.user) { (records) throws(StoreError) in
       // What stands in the way in one home is no reason to leave the others as they are.
       var failure: StoreError?
-      for record in try registry.containers(
-        kind: .data, identifier: app.identifier, user: app.user, isMarkedForRemoval: false)
-      {
+      for record in records {
         do throws(StoreError) {
-          try alone(for: record.user) { () throws(StoreError) in try complete(record) }
+          try self.alone(for: record.user, in: record.path) { () throws(StoreError) in
+            try self.complete(record)
+          }
         } catch .noHome {
           continue
         } catch {
@@ -44,10 +58,9 @@ extension Installer {
         }
       }
       if let failure { throw failure }
-      // What earlier removals have left, those who asked for them were told.
-      let own = [app.identifier] + app.groups + (before?.groups ?? [])
-      return removed.left(of: own, user: app.user)
     }
+    // Where a home does not answer, the next start of the app makes the rest.
+    for case .some(.failure(let failure)) in outcomes.map(\.result) { throw failure }
   }
 
   /// Makes what the app of a container needs by now; it is its user's turn.
@@ -63,27 +76,131 @@ extension Installer {
     _ = try containers.make(for: app, home: home)
   }
 
-  /// Removes the containers of apps that are gone, of one user or of all.
-  func removeMarked(of user: UInt32?) throws(StoreError) -> Containers.Removal {
+  // MARK: Removal
+
+  /// Removes the containers of apps that are gone, as far as somebody goes.
+  @discardableResult
+  func removeMarked(
+    _ scope: RecoveryScope, where isMeant: (ContainerRecord) -> Bool
+  ) throws(StoreError) -> Containers.Removal {
+    let outside = try registry.namesOfHomesElsewhere()
+    return try removeMarked(
+      try registry.containers(isMarkedForRemoval: true).filter {
+        scope.reaches(containerAt: $0.path.utf8, of: $0.user, outside: outside) && isMeant($0)
+      })
+  }
+
+  /// Removes those with some identifiers, of one user or of all.
+  func removeMarked(
+    of user: UInt32?, named identifiers: [AppIdentifier]
+  ) throws(StoreError) -> Containers.Removal {
+    let marked = try registry.containers(user: user, isMarkedForRemoval: true).filter { record in
+      identifiers.contains { $0.isSame(as: record.identifier) }
+    }
     var removal = Containers.Removal()
-    let marked = try registry.containers(user: user, isMarkedForRemoval: true)
-    for user in Set(marked.map(\.user)).inOrder(by: <) {
-      try alone(for: user) { () throws(StoreError) in removal.add(try containers.removeMarked(of: user)) }
+    let outcomes = try inPlaces(of: marked, about: user) { (records) throws(StoreError) in
+      try self.removeMarked(records)
+    }
+    for outcome in outcomes {
+      switch outcome.result {
+      case .success(let removed): removal.add(removed)
+      case .failure(let failure): throw failure
+      case nil:
+        for record in outcome.records { removal.add(waiting: record) }
+      }
     }
     return removal
   }
 
-  /// One thread at a time makes and removes the containers of a user: what one finds marked for removal,
-  /// another may be making again.
+  private func removeMarked(_ marked: [ContainerRecord]) throws(StoreError) -> Containers.Removal {
+    var removal = Containers.Removal()
+    // A user may have some in a home that is none any more.
+    let outside = try registry.namesOfHomesElsewhere()
+    for (key, records) in Dictionary(grouping: marked, by: { Turn($0.user, $0.path, outside) })
+      .inOrder(by: { $0.key.user < $1.key.user })
+    {
+      let known = Set(records.map(\.uuid))
+      try Self.turns.with(key) { () throws(StoreError) in
+        removal.add(try containers.removeMarked(of: key.user) { known.contains($0.uuid) })
+      }
+    }
+    return removal
+  }
+
+  // MARK: Places
+
+  /// What came of something in the store itself, or in a home outside of it; nil where that does not answer.
+  private struct Outcome<Value: Sendable> {
+    let records: [ContainerRecord]
+    let result: Result<Value, StoreError>?
+  }
+
+  /// Does something to containers: at once to those in the store itself, and to those in homes outside of it
+  /// on the threads of these, which are waited for together and for a moment.
+  ///
+  /// What a user does in their own home they wait for.
+  private func inPlaces<Value: Sendable>(
+    of records: [ContainerRecord], about user: UInt32?,
+    _ body: @escaping @Sendable ([ContainerRecord]) throws(StoreError) -> Value
+  ) throws(StoreError) -> [Outcome<Value>] {
+    let outside = try registry.namesOfHomesElsewhere()
+    var here: [ContainerRecord] = []
+    var there: [[UInt8]: [ContainerRecord]] = [:]
+    for record in records {
+      if user == nil, let home = RecoveryScope.home(in: record.path.utf8), outside.contains(home) {
+        there[home, default: []].append(record)
+      } else {
+        here.append(record)
+      }
+    }
+    let work = HomeWork.ofProcess
+    // One that is away has to wait until it is there again.
+    let begun = there.filter { isThere($0.key) }.map { (home, records) in
+      let isHanging = work.hangs(in: home)
+      let result = work.begin(in: home) { Self.result { () throws(StoreError) in try body(records) } }
+      return (records: records, result: isHanging ? nil : result)
+    }
+    var outcomes = [Outcome(records: here, result: .success(try body(here)))]
+    let end = monotonicNanoseconds() &+ UInt64(HomeWork.patienceMilliseconds) * 1_000_000
+    for (records, result) in begun {
+      outcomes.append(Outcome(records: records, result: result?.value(until: end)))
+    }
+    return outcomes
+  }
+
+  private static func result<Value>(
+    _ body: () throws(StoreError) -> Value
+  ) -> Result<Value, StoreError> {
+    do throws(StoreError) { return .success(try body()) } catch { return .failure(error) }
+  }
+
+  private func isThere(_ home: [UInt8]) -> Bool {
+    store.homeElsewhere(of: "Users/\(String(decoding: home, as: UTF8.self))/")?.target != nil
+  }
+
+  /// One thread at a time makes and removes the containers of a user in one place: what one finds marked for
+  /// removal, another may be making again.
   ///
   /// Others have their own, and don't wait for one whose app has hundreds or whose disk is slow.
   func alone<Result: Sendable>(
-    for user: UInt32, _ body: () throws(StoreError) -> Result
+    for user: UInt32, in path: String, _ body: () throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    try Self.turns.with(user, body)
+    let outside = try registry.namesOfHomesElsewhere()
+    return try Self.turns.with(Turn(user, path, outside), body)
   }
 
-  private static let turns = UserTurns()
+  /// A user's in the store itself, or in a home outside of it.
+  private struct Turn: Hashable, Sendable {
+    let user: UInt32
+    let home: [UInt8]?
+
+    init(_ user: UInt32, _ path: String, _ outside: Set<[UInt8]>) {
+      self.user = user
+      home = RecoveryScope.home(in: path.utf8).flatMap { outside.contains($0) ? $0 : nil }
+    }
+  }
+
+  private static let turns = KeyedTurns<Turn>()
 
   private func making<Result: Sendable>(
     _ app: InstalledApp, _ body: () throws(StoreError) -> Result

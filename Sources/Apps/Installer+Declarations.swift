@@ -40,11 +40,11 @@ extension Installer {
   ///
   /// What can't be read now is tried again with the next change. An earlier version has refused nothing: what
   /// would be refused now says nothing.
-  func noteDeclarations() {
-    guard let paths = try? registry.undeclaredApps(), !paths.isEmpty, let apps = try? registry.apps() else {
-      return
-    }
-    for app in apps where paths.contains(app.path) {
+  func noteDeclarations(_ scope: RecoveryScope) {
+    guard let paths = try? registry.undeclaredApps(), !paths.isEmpty, let apps = try? registry.apps(),
+      let outside = try? registry.namesOfHomesElsewhere()
+    else { return }
+    for app in apps where paths.contains(app.path) && scope.reaches(app.path.utf8, outside: outside) {
       guard let root = try? store.tree.openDirectory(at: app.path),
         let bundle = try? CodeBundle(in: root, name: app.bundleName), (try? bundle.sealDigest()) == app.seal
       else { continue }

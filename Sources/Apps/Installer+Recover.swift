@@ -5,7 +5,7 @@ internal import Bundles
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
-internal import Policy
+package import Policy
 internal import Store
 
 extension Installer {
@@ -16,13 +16,17 @@ extension Installer {
   /// at is left alone. It gives what can't be ended: that keeps nobody from changing other apps, since it may
   /// be a user who has put something in the way.
   ///
-  /// Without `clearing`, what it has taken out of everyone's sight is left to ``clear()``: a daemon that
+  /// Without `clearing`, what it has taken out of everyone's sight is left to ``clear(_:)``: a daemon that
   /// takes over lets nobody wait for that.
   @discardableResult
-  package func recover(clearing: Bool = true) throws(AppFailure) -> [AppFailure] {
+  package func recover(
+    _ scope: RecoveryScope = .store, clearing: Bool = true
+  ) throws(AppFailure) -> [AppFailure] {
     var failures: [AppFailure] = []
     try registered { () throws(StoreError) in try Homes.endAdoptions(in: store, registry) }
-    for noted in try registered({ () throws(StoreError) in try registry.intents() }) where !noted.isLive {
+    let outside = try registered { () throws(StoreError) in try registry.namesOfHomesElsewhere() }
+    for noted in try registered({ () throws(StoreError) in try registry.intents() })
+    where !noted.isLive && scope.reaches(noted.intent.app.path.utf8, outside: outside) {
       do throws(AppFailure) {
         try endInPlace(noted)
       } catch {
@@ -30,31 +34,37 @@ extension Installer {
         failures.append(error)
       }
     }
-    forgetUnknownUpdates()
-    try noteRoots()
-    noteDeclarations()
-    if clearing { try clear() }
+    forgetUnknownUpdates(scope)
+    try noteRoots(scope, outside)
+    noteDeclarations(scope)
+    if clearing { try clear(scope) }
     return failures
   }
 
+  /// The same before a command changes apps in a domain: nobody waits for the homes of others, and tries
+  /// again what could not be removed for others.
+  func recover(_ domain: AppDomain, by caller: CallerIdentity) throws(AppFailure) {
+    try recover(.command(of: caller.uid, about: RecoveryScope.home(in: domain.path.utf8)))
+  }
+
   /// Removes what processes have left that were stopped, which takes as long as there is much of it.
-  package func clear() throws(AppFailure) {
+  package func clear(_ scope: RecoveryScope = .store) throws(AppFailure) {
     try registered { () throws(StoreError) in
       try store.removeLeft()
       try StagedTree.clear(store)
-      try containers.endStoppedReplacements()
+      try containers.endStoppedReplacements(scope)
     }
     // What was removed may have had containers that are still there.
     _ = try? containers.clearWorkshop()
-    _ = try? removeMarked(of: nil)
+    _ = try? removeMarked(scope) { _ in true }
   }
 
-  /// Does what a look at all containers takes, once when a daemon starts: notes their teams on those of an
-  /// earlier version, and ends restorations that were stopped.
-  package func completeNotes() throws(AppFailure) {
+  /// Does what a look at all containers takes, once when a daemon starts or when their home appears: notes
+  /// their teams on those of an earlier version, and ends restorations that were stopped.
+  package func completeNotes(_ scope: RecoveryScope = .store) throws(AppFailure) {
     try registered { () throws(StoreError) in
-      try containers.forgetRestored()
-      try containers.noteTeams()
+      try containers.forgetRestored(scope)
+      try containers.noteTeams(scope)
     }
   }
 
@@ -114,8 +124,10 @@ extension Installer {
   ///
   /// Of one whose root is trusted no more that stays unknown, and nobody is of its team until someone says
   /// who is.
-  private func noteRoots() throws(AppFailure) {
-    let unknown = try registered { () throws(StoreError) in try registry.apps() }.filter { $0.root == nil }
+  private func noteRoots(_ scope: RecoveryScope, _ outside: Set<[UInt8]>) throws(AppFailure) {
+    let unknown = try registered { () throws(StoreError) in try registry.apps() }.filter {
+      $0.root == nil && scope.reaches($0.path.utf8, outside: outside)
+    }
     for app in unknown.inOrder(by: { $0.installed < $1.installed }) {
       guard let root = try? store.tree.openDirectory(at: app.path),
         let bundle = try? CodeBundle(in: root, name: app.bundleName), (try? bundle.sealDigest()) == app.seal

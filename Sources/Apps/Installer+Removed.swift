@@ -31,10 +31,11 @@ extension Installer {
 
   /// Puts one back to where it was.
   package func restore(_ number: Int64, by caller: CallerIdentity) throws(AppFailure) -> RemovedReport {
-    try recover()
     let removed = try find(number, by: caller)
+    let (user, path) = (removed.container.user, removed.container.path)
+    try recover(.command(of: user, about: RecoveryScope.home(in: path.utf8)))
     return try registered { () throws(StoreError) in
-      try alone(for: removed.container.user) { () throws(StoreError) in
+      try alone(for: user, in: "Users/\(try store.home(of: user))/") { () throws(StoreError) in
         _ = try containers.restore(removed)
         var report = RemovedReport()
         report.containers = [removed]
@@ -65,13 +66,16 @@ extension Installer {
 
   /// Deletes those whose time is over, and goes on with those that others were stopped in.
   package func deleteOldRemoved(
-    _ limit: RemovedLimit, rest: @escaping Pause = {}
+    _ limit: RemovedLimit, _ scope: RecoveryScope = .store, rest: @escaping Pause = {}
   ) throws(AppFailure) -> RemovedReport {
     var report = RemovedReport()
     var failure: StoreError?
     let now = time()
+    let outside = try registered { () throws(StoreError) in try registry.namesOfHomesElsewhere() }
     for removed in try registered({ () throws(StoreError) in try registry.removedContainers() })
-    where removed.isBeingDeleted || limit.isOver(removed: removed.removed, now: now) {
+    where (removed.isBeingDeleted || limit.isOver(removed: removed.removed, now: now))
+      && scope.reaches(removed.container.path.utf8, outside: outside)
+    {
       // One that can't be deleted keeps none of the others.
       do throws(StoreError) {
         report.freed.add(try containers.delete(removed, rest: rest).freed)

@@ -18,7 +18,7 @@ extension Installer {
   package func uninstall(
     _ identifier: AppIdentifier, of domain: AppDomain, by caller: CallerIdentity, keepingData: Bool = false
   ) throws(AppFailure) -> (app: InstalledApp?, left: [LeftBehind]) {
-    try recover()
+    try recover(domain, by: caller)
     // Made again if somebody has moved it away: the app is gone then, and the list must learn it.
     let directory = try open(domain, by: caller, doing: "remove apps from", making: true)
     let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
@@ -43,7 +43,7 @@ extension Installer {
     }
     try commit(noted, directory.directory.fd)
     old.remove()
-    forgetUnknownUpdates()
+    forgetUnknownUpdates(besides: app)
     return (app, try completeContainers(of: app))
   }
 
@@ -63,7 +63,7 @@ extension Installer {
       throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")
     }
     return try registered { () throws(StoreError) in
-      try removeMarked(of: user).left(of: [identifier], user: user)
+      try removeMarked(of: user, named: [identifier]).left(of: [identifier], user: user)
     }
   }
 

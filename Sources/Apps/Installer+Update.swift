@@ -57,7 +57,7 @@ extension Installer {
   func openForUpdate(
     _ domain: AppDomain, by caller: CallerIdentity
   ) throws(AppFailure) -> AppsDirectory {
-    try recover()
+    try recover(domain, by: caller)
     return try open(domain, by: caller, doing: "update apps in", making: false)
   }
 
@@ -100,7 +100,7 @@ extension Installer {
     report.enter(.finishing)
     copy.tree.remove()
     old.remove()
-    forgetUnknownUpdates()
+    forgetUnknownUpdates(besides: before)
     let left = try completeContainers(of: app, before: before)
     try makeContainers(for: app, by: caller)
     return (before, app, left)

@@ -5,7 +5,6 @@ internal import Bundles
 internal import LinuxIO
 package import Policy
 package import Store
-internal import Synchronization
 
 // Updates that wait until their apps run no more.
 //
@@ -25,7 +24,7 @@ extension Installer {
       allowsDowngrade: allowingDowngrade, since: time())
     let path = "\(store.path)/state/updates"
     let updates = try registered { () throws(StoreError) in try store.openUpdates(for: before.path) }
-    return try Self.workOnUpdates.withLock { (_) throws(AppFailure) in
+    return try Self.working(on: updates.fd) { () throws(AppFailure) in
       do throws(Errno) {
         try copy.tree.place(as: waiting.name, in: updates.fd)
         try updates.fd.synchronize(dataOnly: false)
@@ -33,7 +32,7 @@ extension Installer {
         throw .failed(doing: "keep an update in", path: path, errno: error)
       }
       // What is not noted in the end is unknown.
-      defer { removeUnknownUpdates() }
+      defer { removeUnknownUpdates(from: updates.fd) }
       try registered { () throws(StoreError) in try registry.note(waiting) }
       return waiting
     }
@@ -80,38 +79,61 @@ extension Installer {
   @discardableResult
   package func drop(_ waiting: WaitingUpdate) throws(AppFailure) -> Bool {
     let isGone = try registered { () throws(StoreError) in try registry.drop(waiting) }
-    forgetUnknownUpdates()
+    forgetUnknownUpdates(besides: waiting.app)
     return isGone
   }
 
-  /// Removes copies that wait for nothing, as far as that can be done: whoever comes next tries again.
-  func forgetUnknownUpdates() {
-    Self.workOnUpdates.withLock { _ in removeUnknownUpdates() }
+  /// Removes copies that wait for nothing, as far as somebody goes and that can be done: whoever comes next
+  /// tries again.
+  func forgetUnknownUpdates(_ scope: RecoveryScope) {
+    var homes: [[UInt8]] = []
+    switch scope {
+    case .store, .command(_, nil): break
+    case .home(let name), .command(_, let name?): homes = [name]
+    }
+    if case .home = scope {} else { forgetUnknownUpdates(inHome: nil) }
+    for home in homes { forgetUnknownUpdates(inHome: home) }
   }
 
-  /// The lock is held: a copy that is about to be noted is unknown.
-  private func removeUnknownUpdates() {
+  /// The same where updates of an app wait.
+  func forgetUnknownUpdates(besides app: InstalledApp) {
+    let home = RecoveryScope.home(in: app.path.utf8)
+    let isElsewhere = store.homeElsewhere(of: app.path) != nil
+    forgetUnknownUpdates(inHome: isElsewhere ? home : nil)
+  }
+
+  private func forgetUnknownUpdates(inHome home: [UInt8]?) {
+    let updates: OwnedFD?
+    if let home {
+      let path = "Users/\(String(decoding: home, as: UTF8.self))/"
+      updates = (try? store.homeElsewhere(of: path)?.openUpdates(making: false)) ?? nil
+    } else {
+      updates = store.state.has(StoreLayout.updatesName) ? try? store.openUpdates() : nil
+    }
+    guard let updates else { return }
+    try? Self.working(on: updates.fd) { removeUnknownUpdates(from: updates.fd) }
+  }
+
+  /// It is the caller's turn: a copy that is about to be noted is unknown.
+  private func removeUnknownUpdates(from updates: FD) {
     guard let waiting = try? registry.waitingUpdates(), let intents = try? registry.intents() else { return }
     // What is just being put in place is known until that is done.
     let known = Set(waiting.map(\.name) + intents.compactMap(\.intent.waiting))
-    if store.state.has(StoreLayout.updatesName), let updates = try? store.openUpdates() {
-      Self.remove(from: updates.fd, besides: known)
-    }
-    for home in (try? registry.homesElsewhere()) ?? [] {
-      if let updates = try? store.homeElsewhere(of: home)?.openUpdates() {
-        Self.remove(from: updates.fd, besides: known)
-      }
-    }
-  }
-
-  private static func remove(from updates: FD, besides known: Set<String>) {
     guard let entries = try? updates.entries() else { return }
     for entry in entries where !known.contains(String(decoding: entry.name, as: UTF8.self)) {
       try? updates.removeTree(entry.name)
     }
   }
 
-  private static let workOnUpdates = Mutex(())
+  /// One at a time works on the copies on one filesystem.
+  private static func working<Result>(
+    on updates: FD, _ body: () throws(AppFailure) -> Result
+  ) throws(AppFailure) -> Result {
+    let device = (try? updates.statusInMemory()).map { UInt64($0.st_dev) } ?? 0
+    return try turns.with(device, body)
+  }
+
+  private static let turns = KeyedTurns<UInt64>()
 
   private func domain(of waiting: WaitingUpdate) throws(AppFailure) -> AppDomain {
     guard waiting.app.user != nil else { return AppDomain(ofEveryones: waiting.app.path) }

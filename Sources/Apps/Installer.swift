@@ -54,7 +54,7 @@ package final class Installer: Sendable {
     _ wait: InstallWait = .init()
   ) throws(AppFailure) -> InstalledApp {
     try BundleName.check(name)
-    try recover()
+    try recover(domain, by: caller)
     let report = InstallReport(wait)
     let seen = try look(at: source, name, caller, report)
     let directory = try open(domain, by: caller, doing: "install apps in", making: true)
@@ -113,7 +113,8 @@ package final class Installer: Sendable {
     if let former { observer.end(former) }
     try registered { () throws(StoreError) in try registry.finish(noted) }
     if let former { observer.end(former) }
-    noteDeclarations()
+    let app = noted.intent.app
+    noteDeclarations(.command(of: app.user ?? 0, about: RecoveryScope.home(in: app.path.utf8)))
   }
 }
 

@@ -12,6 +12,7 @@ extension AppRequestHandler {
   /// `reason` is told in the log; nil where somebody has asked for it.
   package func purge(
     _ request: PurgeRequest, by caller: CallerIdentity, because reason: String? = nil,
+    reaches: @escaping (_ path: String) -> Bool = { _ in true },
     isCancelled: @escaping () -> Bool
   ) throws(ControlFailure) -> PurgeReport {
     // A job has a thread of its own, and so has a command.
@@ -19,7 +20,7 @@ extension AppRequestHandler {
     let pace = Pace(most: reason == nil ? .max : Pace.usually)
     return try explaining { () throws(AppFailure) in
       let purger = Purger(
-        store, registry, containers: try openContainers(), observer: observer
+        store, registry, containers: try openContainers(), observer: observer, reaches: reaches
       ) { () throws(Errno) in
         // What was taken by then is removed by the thread for purges, or by the next process.
         try pace.rest(orEndIf: isCancelled)

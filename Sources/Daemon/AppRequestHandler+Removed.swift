@@ -33,7 +33,9 @@ extension AppRequestHandler {
   }
 
   /// Those whose time is over; where nobody has asked for it.
-  func deleteOldRemoved(_ limit: RemovedLimit, rest: @escaping Pause) throws(ControlFailure) {
-    _ = try explaining { () throws(AppFailure) in try installer().deleteOldRemoved(limit, rest: rest) }
+  func deleteOldRemoved(
+    _ limit: RemovedLimit, _ scope: RecoveryScope, rest: @escaping Pause
+  ) throws(ControlFailure) {
+    _ = try explaining { () throws(AppFailure) in try installer().deleteOldRemoved(limit, scope, rest: rest) }
   }
 }

@@ -57,6 +57,15 @@ package struct AppRequestHandler: Sendable {
     try installer.completeNotes()
   }
 
+  /// Ends what was stopped before its end in a home outside of the store, and removes what is left of it;
+  /// gives what can't be ended yet.
+  func recover(inHome home: [UInt8]) throws(AppFailure) -> [AppFailure] {
+    let installer = try installer()
+    let failures = try installer.recover(.home(home))
+    try installer.completeNotes(.home(home))
+    return failures
+  }
+
   /// Does what is asked; the reply says what came of it.
   package func reply(
     to request: AppRequest, on source: FD?, by caller: CallerIdentity, _ wait: InstallWait

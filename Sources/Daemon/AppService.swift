@@ -10,7 +10,7 @@ internal import Synchronization
 
 /// What a daemon does to apps while it serves their store.
 final class AppService: Sendable {
-  private let store: Store
+  let store: Store
   private let log: EventLog
   let isReadOnly: Bool
   /// Why this process does not know which apps there are; nil where it does.
@@ -18,7 +18,7 @@ final class AppService: Sendable {
   /// Made with the first request that needs it: a full disk is no reason not to mount a store.
   private let registry: Mutex<Registry?>
   /// Set once it is mounted.
-  private let tree = Mutex<MountedTree?>(nil)
+  let tree = Mutex<MountedTree?>(nil)
   /// What users have granted apps, and what they have consented to: both go with the apps.
   private let trust = Mutex<(grants: GrantService, consents: ConsentService)?>(nil)
   private let volumes = Mutex<VolumeService?>(nil)
@@ -116,6 +116,7 @@ final class AppService: Sendable {
     self.tree.withLock { $0 = tree }
     self.storage.withLock { $0 = storage }
     trust.withLock { $0 = (grants, consents) }
+    volumes.tellOfHomes { [weak self] home in self?.recover(inHome: home) }
   }
 
   /// What goes with the apps; nil before the tree is mounted.
@@ -212,7 +213,7 @@ final class AppService: Sendable {
     return former.successor == nil ? .done : .removed(RemovedReport(left: forgotten.aside))
   }
 
-  private func handler(_ registry: Registry, _ tree: MountedTree) -> AppRequestHandler {
+  func handler(_ registry: Registry, _ tree: MountedTree) -> AppRequestHandler {
     AppRequestHandler(
       store, registry, observer: tree, log: { [log] in log.record($0) },
       forgetLog: { [log] (user) throws(StoreError) in try log.forget(user) },
@@ -232,14 +233,15 @@ final class AppService: Sendable {
   /// Throws away what apps can make again, where nobody has asked for it; whether there was anything.
   @discardableResult
   func purge(
-    _ request: PurgeRequest, because reason: String, _ isCancelled: @escaping () -> Bool
+    _ request: PurgeRequest, because reason: String, reaches: @escaping (_ path: String) -> Bool,
+    _ isCancelled: @escaping () -> Bool
   ) -> Bool {
     guard !isReadOnly, let tree = tree.withLock({ $0 }), let registry = try? knownRegistry() else {
       return false
     }
     do throws(ControlFailure) {
       let report = try handler(registry, tree).purge(
-        request, by: .ourselves, because: reason, isCancelled: isCancelled)
+        request, by: .ourselves, because: reason, reaches: reaches, isCancelled: isCancelled)
       noteUsage(report)
       return report.freed.bytes > 0
     } catch {
@@ -248,14 +250,16 @@ final class AppService: Sendable {
     }
   }
 
-  /// Deletes removed containers whose time is over; gives why some of them stay.
-  func deleteOldRemoved(_ limit: RemovedLimit, _ isCancelled: @escaping () -> Bool) -> String? {
+  /// Deletes removed containers whose time is over, as far as somebody goes; gives why some of them stay.
+  func deleteOldRemoved(
+    _ limit: RemovedLimit, _ scope: RecoveryScope, _ isCancelled: @escaping () -> Bool
+  ) -> String? {
     guard let tree = tree.withLock({ $0 }), let registry = try? knownRegistry(),
       (try? registry.removedContainers())?.isEmpty == false
     else { return nil }
     let pace = Pace(most: Pace.usually)
     do throws(ControlFailure) {
-      try handler(registry, tree).deleteOldRemoved(limit) { () throws(Errno) in
+      try handler(registry, tree).deleteOldRemoved(limit, scope) { () throws(Errno) in
         try pace.rest(orEndIf: isCancelled)
       }
       return nil
@@ -291,14 +295,21 @@ final class AppService: Sendable {
   private let postponed = Mutex<[String: String]>([:])
 
   /// Puts all updates in place whose apps run no more; `isOver` is asked before each.
-  func placeUpdates(isOver: () -> Bool) {
+  ///
+  /// Those in homes outside of the store are put there by the threads of these homes.
+  func placeUpdates(isOver: @escaping @Sendable () -> Bool) {
     guard !isReadOnly, let registry = try? knownRegistry(),
       let waiting = try? registry.waitingUpdates()
     else { return }
     let names = Set(waiting.map(\.name))
     postponed.withLock { $0 = $0.filter { names.contains($0.key) } }
+    let outside = (try? registry.namesOfHomesElsewhere()) ?? []
     for update in waiting where !isOver() {
-      place(update, registry, isOver)
+      if let home = RecoveryScope.home(in: update.app.path.utf8), outside.contains(home) {
+        HomeWork.ofProcess.begin(in: home, as: update.name) { [self] in place(update, registry, isOver) }
+      } else {
+        place(update, registry, isOver)
+      }
     }
   }
 

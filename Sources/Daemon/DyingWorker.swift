@@ -28,7 +28,20 @@ struct DyingWorker {
   ///
   /// There they wait for reads and writes of that file, which the next worker has to answer: no other process
   /// can, and they do nothing else any more.
-  var onlyNotifies: Bool {
+  var onlyNotifies: Bool { all(Self.isNotification) }
+
+  /// Whether all of them do that, or change something on one of these disks, which does not answer; false if
+  /// that can't be seen.
+  ///
+  /// Such a thread ends when its call does: the change is made then, or not, as if it had come just before
+  /// its worker was killed. Whoever else changes something there waits for the same disk.
+  func onlyWaits(forDisks devices: Set<UInt64>) -> Bool {
+    guard !devices.isEmpty else { return false }
+    return all { Self.isNotification($0) || Self.isCall($0, onDevices: devices) }
+  }
+
+  /// Whether something is so of the calls of all threads that have not ended, of which there are some.
+  private func all(_ isSo: (_ call: String) -> Bool) -> Bool {
     let path = "/proc/\(process)/task"
     guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
       let entries = try? directory.fd.entries()
@@ -39,7 +52,7 @@ struct DyingWorker {
       // It may end meanwhile, as the first one has.
       let state = ProcessID.field("State", of: "\(process)/task/\(thread)")?.utf8.first
       guard state == UInt8(ascii: "D") || state == UInt8(ascii: "R") else { continue }
-      guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256), Self.isNotification(call)
+      guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256), isSo(call)
       else { return false }
       isOne = true
     }
@@ -51,13 +64,25 @@ struct DyingWorker {
   ///
   /// Workers and the keeper have one table of descriptors.
   private static func isNotification(_ call: String) -> Bool {
-    let words = call.parts(between: " ")
-    guard words.count > 1, let descriptor = Int32(words[1].dropFirst(2), radix: 16) else { return false }
+    guard let descriptor = descriptor(of: call) else { return false }
     // Not by what keeps a descriptor for that: the keeper's would be closed by the next worker.
     var path = [CChar](repeating: 0, count: 64)
     guard readlink("/proc/self/fd/\(descriptor)", &path, path.count) == Self.device.utf8.count else {
       return false
     }
     return path.starts(with: Self.device.utf8.map { CChar(bitPattern: $0) })
+  }
+
+  /// Whether the first argument is something on one of these devices.
+  private static func isCall(_ call: String, onDevices devices: Set<UInt64>) -> Bool {
+    guard let descriptor = descriptor(of: call), let status = try? FD(descriptor).statusInMemory() else {
+      return false
+    }
+    return devices.contains(UInt64(status.st_dev))
+  }
+
+  private static func descriptor(of call: String) -> Int32? {
+    let words = call.parts(between: " ")
+    return words.count > 1 ? Int32(words[1].dropFirst(2), radix: 16) : nil
   }
 }

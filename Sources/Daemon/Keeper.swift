@@ -42,6 +42,8 @@ struct Keeper {
   private let restarts: Int
   /// How long those have that owe an answer, before all volumes are ended.
   private static let secondsForOwing = 4
+  /// How long a disk may keep a worker that was killed from ending before another one begins beside it.
+  private static let secondsForDisks = 2
   /// A minute's.
   private static let mostFailures = 300
 
@@ -195,7 +197,7 @@ struct Keeper {
       let signal = waitForSignal(of: signals, milliseconds: kept.volumes.isEmpty ? 5000 : 1000)
       if signal == nil, let dying = DyingWorker(worker) {
         stuck += 1
-        if let status = self.status(of: dying) {
+        if let status = self.status(of: dying, second: stuck) {
           owed.dying.append(worker)
           return status
         }
@@ -237,11 +239,24 @@ struct Keeper {
 
   /// How a worker was killed that has not ended, if the next one is to begin already.
   ///
-  /// One that ends by itself may have lost the lease, and none follows it.
-  private func status(of worker: DyingWorker) -> Int32? {
-    guard kept.isServing, let status = worker.killed, worker.onlyNotifies else { return nil }
-    DaemonLog.write("the worker that was ended waits for the next one")
+  /// One that ends by itself may have lost the lease, and none follows it. `second` is for how long it has
+  /// not ended.
+  private func status(of worker: DyingWorker, second: Int) -> Int32? {
+    guard kept.isServing, let status = worker.killed else { return nil }
+    if worker.onlyNotifies {
+      DaemonLog.write("the worker that was ended waits for the next one")
+      return status
+    }
+    guard second > Self.secondsForDisks, worker.onlyWaits(forDisks: disks) else { return nil }
+    DaemonLog.write("the worker that was ended waits for a disk that does not answer; another one begins")
     return status
+  }
+
+  /// The devices of volumes that are disks.
+  private var disks: Set<UInt64> {
+    let devices = kept.volumes.compactMap { (try? $0.root.statusInMemory()).map { UInt64($0.st_dev) } }
+    // What programs and servers serve has none of a disk's.
+    return Set(devices.filter { UInt32(truncatingIfNeeded: $0 >> 8) & 0xfff != 0 })
   }
 
   /// A worker that has been killed ends only when all its threads have: one that waits for a server, or for a
@@ -288,7 +303,7 @@ struct Keeper {
       pause(milliseconds: 5)
       waited += 5
       guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
-      if let killed = self.status(of: dying) {
+      if let killed = self.status(of: dying, second: waited / 1000) {
         owed.dying.append(worker)
         status = killed
         if owed.upgrade?.isOverdue == true { break }

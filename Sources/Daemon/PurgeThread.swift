@@ -24,11 +24,13 @@ final class PurgeThread: Sendable {
     thread = try JoinableThread(name: "purges") {
       guard !apps.isReadOnly else { return }
       Pace.giveWay()
-      let isCancelled = { isOver.withLock { $0 } }
+      let isCancelled = { @Sendable in isOver.withLock { $0 } }
       var problem: String?
       func finish() {
         let before = problem
-        problem = apps.finishPurges(isCancelled) ?? apps.deleteOldRemoved(limit, isCancelled)
+        problem =
+          apps.finishPurges(inHome: nil, isCancelled) ?? apps.deleteOldRemoved(limit, .store, isCancelled)
+        apps.finishInHomes(limit, isCancelled)
         guard let problem, problem != before else { return }
         DaemonLog.write("can't remove what a purge or an uninstall has left: \(problem)")
       }
@@ -58,12 +60,15 @@ final class PurgeThread: Sendable {
 }
 
 extension AppService {
-  /// Removes what others were stopped in; gives why some of it stays.
-  func finishPurges(_ isCancelled: @escaping () -> Bool) -> String? {
+  /// Removes what others were stopped in, in the store itself or in a home outside of it; gives why some of
+  /// it stays.
+  func finishPurges(inHome home: [UInt8]?, _ isCancelled: @escaping () -> Bool) -> String? {
     let pace = Pace(most: Pace.usually)
     do {
       guard try knownRegistry() != nil else { return nil }
-      try containers().finishPurges { () throws(Errno) in try pace.rest(orEndIf: isCancelled) }
+      try containers().finishPurges(in: home.map(Self.path)) { () throws(Errno) in
+        try pace.rest(orEndIf: isCancelled)
+      }
       return nil
     } catch {
       return isCancelled() || pace.isOver ? nil : "\(error)"
@@ -75,13 +80,24 @@ extension AppService {
     guard let disk = try? diskSpace(), let goal = rule.goal(on: disk) else { return false }
     var request = PurgeRequest()
     request.goal = goal
-    return purge(request, because: "the disk is nearly full", isCancelled)
+    // What is freed elsewhere is not free here.
+    return purge(request, because: "the disk is nearly full", reaches: reachOfStore(), isCancelled)
   }
 
-  func purgeOldTemporaryFiles(_ isCancelled: @escaping () -> Bool) {
+  func purgeOldTemporaryFiles(_ isCancelled: @escaping @Sendable () -> Bool) {
+    purgeOldTemporaryFiles(reaches: reachOfStore(), isCancelled)
+    inHomesOnOtherDisks(as: "ages", isCancelled) { [self] home in
+      purgeOldTemporaryFiles(
+        reaches: { RecoveryScope.home(home).reaches($0.utf8, outside: [home]) }, isCancelled)
+    }
+  }
+
+  private func purgeOldTemporaryFiles(
+    reaches: @escaping (_ path: String) -> Bool, _ isCancelled: @escaping () -> Bool
+  ) {
     var request = PurgeRequest()
     request.places = [.tmp]
     request.unusedSince = wallMilliseconds() / 1000 - PurgeRule.temporaryFilesLast
-    purge(request, because: "the app has not run for days", isCancelled)
+    purge(request, because: "the app has not run for days", reaches: reaches, isCancelled)
   }
 }

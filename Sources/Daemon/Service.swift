@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Bundles
 internal import Fuse
 internal import Glibc
@@ -152,6 +153,7 @@ package enum Service {
     server.waitUntilUnmounted()
     updates.stop()
     purges.stop()
+    HomeWork.ofProcess.finish(milliseconds: 20_000)
     server.storage.stop()
     kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")

@@ -12,6 +12,7 @@ final class UpdateThread: Sendable {
   init(_ apps: AppService, _ views: RunningViews) throws(Errno) {
     self.views = views
     thread = try JoinableThread(name: "updates") {
+      apps.recoverHomes()
       apps.clear()
       var ended: UInt64? = 0
       repeat {

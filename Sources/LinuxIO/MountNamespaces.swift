@@ -30,9 +30,12 @@ struct MountNamespace: Sendable {
     }
     let all = known.values.filter { !$0.isEmpty }.compactMap { processes -> MountNamespace? in
       // A process with another root directory sees what is mounted below that, and nothing else.
-      let whole = processes.lazy.filter { seesAll($0) }.prefix(maxProcesses / 2)
-      let some = Array(whole) + processes.prefix(maxProcesses / 2)
-      guard let owner = some.lazy.compactMap({ Self.owner(ofProcess: $0) }).first else { return nil }
+      var some: [Int32] = []
+      for process in processes where some.count < maxProcesses / 2 && seesAll(process) {
+        some.append(process)
+      }
+      some += processes.prefix(maxProcesses / 2)
+      guard let owner = some.firstResult({ Self.owner(ofProcess: $0) }) else { return nil }
       return MountNamespace(owner: owner, processes: some)
     }
     return all.inOrder { $0.processes.lexicographicallyPrecedes($1.processes) }

@@ -26,7 +26,11 @@ extension FD {
   }
 
   /// Opens a child directory, and makes it if it is missing.
+  ///
+  /// Only then: `mkdir(2)` waits for a filesystem that takes no changes just now, also where the name is
+  /// taken.
   package func openDirectory(_ name: some NameText, makingWith mode: FileMode) throws(Errno) -> OwnedFD {
+    do throws(Errno) { return try openDirectory(name) } catch .ENOENT {}
     do throws(Errno) { try makeDirectory(name, mode: mode) } catch .EEXIST {}
     return try openDirectory(name)
   }
@@ -61,7 +65,8 @@ extension FD {
       guard status.isSymlink, let target = RedirectedNames.target(of: Array(name.utf8), in: parent) else {
         return status
       }
-      return try target.root.use { (root) throws(Errno) in try root.status() }
+      // Whose home it is, the kernel remembers: its disk or server may not answer.
+      return try target.root.use { (root) throws(Errno) in try root.statusInMemory() }
     }
   }
 

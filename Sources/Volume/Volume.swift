@@ -155,12 +155,12 @@ package final class Volume: Sendable {
 
   /// The locks on the names in a directory, and on the ends of files.
   func names(in directory: ObjectNumber) -> NameLocks {
-    guard attached.hasQueues, directory.device != device else { return names }
+    guard attached.haveLocks, directory.device != device else { return names }
     return attached.volume(onDevice: directory.device)?.names ?? names
   }
 
   func appends(to file: ObjectNumber) -> NameLocks {
-    guard attached.hasQueues, file.device != device else { return appends }
+    guard attached.haveLocks, file.device != device else { return appends }
     return attached.volume(onDevice: file.device)?.appends ?? appends
   }
 

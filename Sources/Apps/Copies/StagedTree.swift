@@ -5,7 +5,6 @@ internal import CLinux
 internal import Glibc
 package import LinuxIO
 package import Store
-internal import Synchronization
 
 /// A tree where nobody sees it: a copy until it is put in its place, or what was taken from where it was.
 ///
@@ -84,14 +83,15 @@ package final class StagedTree {
     }
   }
 
-  /// One thread at a time: what another one removes just now is in nobody's way.
+  /// One thread at a time on one filesystem: what another one removes just now is in nobody's way.
   private static func clear(_ workshop: Workshop) throws(Errno) {
-    try clearing.withLock { (_) throws(Errno) in
+    let device = UInt64(try workshop.directory.statusInMemory().st_dev)
+    try clearing.with(device) { () throws(Errno) in
       try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
     }
   }
 
-  private static let clearing = Mutex(())
+  private static let clearing = KeyedTurns<UInt64>()
 
   /// The top, open for reading.
   package func open() throws(Errno) -> OwnedFD {

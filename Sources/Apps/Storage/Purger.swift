@@ -13,12 +13,15 @@ package struct Purger {
   private let registry: Registry
   private let containers: Containers
   private let observer: any TreeObserver
+  private let reaches: (_ path: String) -> Bool
   private let rest: Pause
 
+  /// Of containers it looks at those alone whose paths it `reaches`.
   package init(
     _ store: Store, _ registry: Registry, containers: Containers, observer: any TreeObserver,
-    rest: @escaping Pause
+    reaches: @escaping (_ path: String) -> Bool = { _ in true }, rest: @escaping Pause
   ) {
+    self.reaches = reaches
     self.store = store
     self.registry = registry
     self.containers = containers
@@ -72,7 +75,7 @@ package struct Purger {
       let all = try? registry.removedContainers(of: user)
     else { return nil }
     var freed = FreedSpace()
-    for removed in all.reversed() where !removed.isBeingDeleted {
+    for removed in all.reversed() where !removed.isBeingDeleted && reaches(removed.container.path) {
       guard goal.missing(on: disk) > wouldFree, !isCancelled() else { break }
       let identifier = removed.container.identifier
       guard request.apps.isEmpty || request.apps.contains(where: { $0.isSame(as: identifier) }) else {
@@ -110,7 +113,8 @@ package struct Purger {
       throw .store(error)
     }
     let wanted = noted.filter { record in
-      request.apps.isEmpty || request.apps.contains { $0.isSame(as: record.identifier) }
+      reaches(record.path)
+        && (request.apps.isEmpty || request.apps.contains { $0.isSame(as: record.identifier) })
     }
     let records = Dictionary(wanted.map { (Owner($0.identifier, $0.user), $0) }) { first, _ in first }
     let candidates = wanted.flatMap { record -> [PurgeCandidate] in

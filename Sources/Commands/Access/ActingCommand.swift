@@ -25,9 +25,9 @@ enum ActingCommand {
     let paths = DaemonSearch.paths(of: store, context)
     // Those that do not answer come last.
     let mountPoint =
-      paths.lazy.compactMap { DaemonSearch.mount(at: $0)?.mountPoint }.first
+      paths.firstResult { DaemonSearch.mount(at: $0)?.mountPoint }
       ?? DaemonSearch(context).daemon(at: paths)?.status.mountPoint
-      ?? paths.lazy.compactMap { DaemonSearch.mount(ofStore: $0)?.mountPoint }.first
+      ?? paths.firstResult { DaemonSearch.mount(ofStore: $0)?.mountPoint }
     if let mountPoint { return try perform(words(mountPoint), as: account, context) }
     let path = paths.last ?? context.defaultStore
     throw CommandFailure(

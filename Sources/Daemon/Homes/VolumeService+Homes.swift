@@ -36,7 +36,8 @@ extension VolumeService {
 
   /// Notes whose a home is: nobody can see that while it is away.
   func noteOwner(of home: RedirectedNames.Target, _ record: VolumeRecord) {
-    guard !isReadOnly, let owner = try? home.root.use({ (root) throws(Errno) in try root.status().st_uid })
+    guard !isReadOnly,
+      let owner = try? home.root.use({ (root) throws(Errno) in try root.statusInMemory().st_uid })
     else { return }
     do throws(StoreError) { try registry(true)?.note(owner: owner, ofHome: record.id) } catch {
       DaemonLog.write("can't note whose home \(String(decoding: record.name, as: UTF8.self)) is: \(error)")

@@ -14,7 +14,7 @@ internal import Volume
 /// What is served outlives the worker: the next one finds its descriptors (`KeptState`).
 final class VolumeEngines: Sendable {
   /// What the next worker is to know.
-  private struct Known: Codable {
+  fileprivate struct Known: Codable {
     let name: String
     let usesHandles: Bool
     let keepsAttributes: Bool
@@ -220,27 +220,40 @@ final class VolumeEngines: Sendable {
     if kept.isServing, let keeper = try? ProcessID.open(getppid()) { try? keeper.fd.send(signal: SIGCHLD) }
   }
 
-  /// What another worker has left of it.
-  func takeOver(_ record: VolumeRecord) -> AttachedVolume? {
-    guard let kept, let life = lives.take(record.id) else { return nil }
-    let attached = takeOver(record, life, kept)
-    if attached == nil {
-      // It was being started or ended.
-      forget(record.id)
-      Self.end(life, isHurried: true)
-    }
-    if record.isEncrypted { keyHolders.add(life, of: record.id) }
-    return attached
+  /// What another worker has left of one.
+  struct Left: Sendable {
+    fileprivate let known: Known
+    fileprivate let root: SharedFD
+    fileprivate let life: SharedFD
   }
 
-  private func takeOver(_ record: VolumeRecord, _ life: SharedFD, _ kept: KeptState) -> AttachedVolume? {
+  /// Nil if it has left nothing that can be used.
+  func left(_ record: VolumeRecord) -> Left? {
+    guard let kept, let life = lives.take(record.id) else { return nil }
+    if record.isEncrypted { keyHolders.add(life, of: record.id) }
     let number = UInt32(truncatingIfNeeded: record.id)
     guard let root = kept.descriptor(.volumeRoot, view: number),
       let (bytes, memory) = kept.data(.volumeEngine, view: number),
       let known = try? JSONText.decode(Known.self, from: bytes)
-    else { return nil }
+    else {
+      drop(record.id, life)
+      return nil
+    }
     memories.withLock { $0[record.id] = memory }
-    return try? attach(record, known, SharedFD(OwnedFD(owning: root.raw)), life, isNew: false)
+    return Left(known: known, root: SharedFD(OwnedFD(owning: root.raw)), life: life)
+  }
+
+  /// Nil if it can't be served on.
+  func attach(_ record: VolumeRecord, _ left: Left) -> AttachedVolume? {
+    let attached = try? attach(record, left.known, left.root, left.life, isNew: false)
+    if attached == nil { drop(record.id, left.life) }
+    return attached
+  }
+
+  /// It was being started or ended.
+  private func drop(_ id: Int64, _ life: SharedFD) {
+    forget(id)
+    Self.end(life, isHurried: true)
   }
 
   /// It is no volume any more; what serves it may not have ended yet.

@@ -39,8 +39,10 @@ final class VolumeService: Sendable {
   private let log: EventRecorder
   let registry: GrantService.RegistrySource
   let leases: ContainerLeases
-  /// Is told when a home is there that lies elsewhere.
+  /// Is told when a home that lies elsewhere is found, before anybody else finds it there.
   private let homeAppears: @Sendable (_ home: String) -> Void
+  /// Is told when it is there; nil before anybody wants to know.
+  private let isTold = Mutex<(@Sendable (_ home: [UInt8]) -> Void)?>(nil)
   /// Changes are made one after the other; nothing in them waits for what others can make wait.
   let changes = Mutex(())
 
@@ -89,7 +91,7 @@ final class VolumeService: Sendable {
     failed.withLock { $0 = { [weak self] in self?.hasEnded($0, $1) } }
     let known = try forgetUnfinished(try GrantService.atStart(registry)?.volumes() ?? [])
     // Once: from here on what is kept is this worker's own.
-    let left = Set(known.filter { takeOver($0) }.map(\.id))
+    let left = takeOver(known)
     attach(known.filter { !isOfServer($0) && (!left.contains($0.id) || $0.isEncrypted) })
     for record in known where isOfServer(record) && !left.contains(record.id) && !isReadOnly {
       // It comes into being again for whoever looks.
@@ -98,6 +100,9 @@ final class VolumeService: Sendable {
     servers.begin { [weak self] in self?.awaitAll() }
     awaitAll()
   }
+
+  /// Has `tell` know of each home that comes to be there.
+  func tellOfHomes(_ tell: @escaping @Sendable (_ home: [UInt8]) -> Void) { isTold.withLock { $0 = tell } }
 
   /// Has `users` tell who uses a volume.
   func askUsers(_ users: @escaping @Sendable ([AttachedVolume]) -> [[String]]) {
@@ -132,34 +137,20 @@ final class VolumeService: Sendable {
     if case .server = record.place { record.options.contains(.onDemand) } else { false }
   }
 
-  /// Each user's directories on a thread of their own, and each disk and server on one; what takes too long
-  /// comes later, or never.
+  /// Each user's directories on a thread of their own, and each home, disk and server on one; what takes too
+  /// long comes later, or never.
   func attach(_ records: [VolumeRecord]) {
-    let others = records.filter { $0.kind != .directory && !$0.options.contains(.onDemand) }
-    let owners = Dictionary(grouping: records.filter { $0.kind == .directory }, by: \.owner)
+    let areAlone = { (record: VolumeRecord) in record.kind != .directory || record.place == .users }
+    let others = records.filter { areAlone($0) && !$0.options.contains(.onDemand) }
+    let owners = Dictionary(grouping: records.filter { !areAlone($0) }, by: \.owner)
     let pieces = owners.values + others.map { [$0] }
-    let left = Condition(pieces.count)
-    for piece in pieces {
-      let thread = try? JoinableThread(name: "volumes") { [self] in
-        for record in piece {
-          guard let why = attach(record) else { continue }
-          let name = String(decoding: record.name, as: UTF8.self)
-          DaemonLog.write("the volume \(name.sanitized) is not there: \(why)")
-        }
-        left.change { $0 -= 1 }
+    eachOnItsThread(pieces, milliseconds: Self.patienceMilliseconds) { [self] piece in
+      for record in piece {
+        guard let why = attach(record) else { continue }
+        let name = String(decoding: record.name, as: UTF8.self)
+        DaemonLog.write("the volume \(name.sanitized) is not there: \(why)")
       }
-      if let thread { thread.detach() } else { left.change { $0 -= 1 } }
     }
-    _ = left.wait(milliseconds: Self.patienceMilliseconds) { $0 == 0 }
-  }
-
-  /// Whether another worker has left it.
-  private func takeOver(_ record: VolumeRecord) -> Bool {
-    guard let attached = engines.takeOver(record) else { return false }
-    // Whoever has attached it may have been stopped before.
-    try? link(record)
-    attach(attached)
-    return true
   }
 
   /// Those that are not there are mounted when somebody looks for them.
@@ -277,12 +268,16 @@ final class VolumeService: Sendable {
     attach(attached)
   }
 
-  private func attach(_ attached: AttachedVolume) {
+  func attach(_ attached: AttachedVolume) {
+    if let home = attached.home {
+      noteOwner(of: home, attached.record)
+      // What is sealed there is known as that before anybody finds it.
+      volume.redirect(attached)
+      homeAppears(String(decoding: attached.record.name, as: UTF8.self))
+    }
     volume.attach(attached)
     watch.add(attached)
-    guard let home = attached.home else { return }
-    noteOwner(of: home, attached.record)
-    homeAppears(String(decoding: attached.record.name, as: UTF8.self))
+    if attached.home != nil { isTold.withLock { $0 }?(attached.record.name) }
   }
 
   func requireNoted(_ record: VolumeRecord) throws(VolumeFailure) {

@@ -15,6 +15,8 @@
       case copyChecked
       /// The name of the copy was just seen to lead to it.
       case copyCompared
+      /// A home outside of the store is about to be looked into, which another worker has had.
+      case homeTakenOver
       /// The path of the mount point is known, and the directory is not open.
       case mountPointFound
       /// The directory that is to be mounted on is open.

@@ -175,10 +175,20 @@ extension Containers {
     try metadata.setNote(ContainerNote(team, nil), of: directory)
   }
 
-  /// Notes their teams on the containers of an earlier version, or of one home.
-  package func noteTeams(inHome home: String? = nil) throws(StoreError) {
-    let prefix = home.map { "Users/\($0)/" } ?? ""
-    for record in try registry.containers() where record.path.utf8.starts(with: prefix.utf8) {
+  /// Notes their teams on the containers of an earlier version, as far as somebody goes.
+  package func noteTeams(_ scope: RecoveryScope) throws(StoreError) {
+    let outside = try registry.namesOfHomesElsewhere()
+    try noteTeams { scope.reaches($0.path.utf8, outside: outside) }
+  }
+
+  /// The same in one home.
+  func noteTeams(inHome home: String) throws(StoreError) {
+    let prefix = "Users/\(home)/"
+    try noteTeams { $0.path.utf8.starts(with: prefix.utf8) }
+  }
+
+  private func noteTeams(where isMeant: (ContainerRecord) -> Bool) throws(StoreError) {
+    for record in try registry.containers() where isMeant(record) {
       guard let directory = try? tree.fd.openDirectory(at: record.path),
         metadata.note(of: directory.fd) == nil, let status = try? directory.fd.status(),
         isTheOne(directory.fd, status, record)

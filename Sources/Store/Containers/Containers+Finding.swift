@@ -46,9 +46,9 @@ extension Store {
     }
     if let account, liesElsewhere(account) { throw .homeIsAway(path: "\(path)/tree/Users/\(account)") }
     let homes = try Homes(tree: tree, path: path + "/tree", mode: description.mode)
-    guard let home = try homes.list().first(where: { $0.uid == user }) else {
+    guard let home = try homes.name(ofHomeOf: user) else {
       throw .noHome(path: "\(path)/tree/Users/\(account ?? "of uid \(user)")")
     }
-    return home.name
+    return home
   }
 }

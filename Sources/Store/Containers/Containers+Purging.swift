@@ -100,10 +100,11 @@ extension Containers {
     }
   }
 
-  /// Removes what others were stopped in; not what somebody is just removing.
-  package func finishPurges(rest: @escaping Pause = {}) throws(StoreError) {
-    try finishPurgesHere(rest)
-    for home in try registry.homesElsewhere() { try forHome(of: home)?.finishPurgesHere(rest) }
+  /// Removes what others were stopped in, in the store itself or in the home outside of it that a path leads
+  /// into; not what somebody is just removing.
+  package func finishPurges(in home: String? = nil, rest: @escaping Pause = {}) throws(StoreError) {
+    guard let home else { return try finishPurgesHere(rest) }
+    try forHome(of: home)?.finishPurgesHere(rest)
   }
 
   private func finishPurgesHere(_ rest: @escaping Pause) throws(StoreError) {

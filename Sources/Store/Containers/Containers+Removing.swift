@@ -31,20 +31,28 @@ extension Containers {
       remainders += other.remainders
     }
 
+    /// Its home does not answer.
+    package mutating func add(waiting record: ContainerRecord) {
+      let reason = "its disk or server does not answer; it is removed when that does"
+      note([LeftBehind(path: record.path, reason: reason)], of: record)
+    }
+
     mutating func note(_ left: [LeftBehind], of record: ContainerRecord) {
       if !left.isEmpty { remainders.append((record, left)) }
     }
   }
 
-  /// Removes the containers of apps that are gone, of one user or of all, to where they can be restored
-  /// from; what was stopped on the way there is ended.
+  /// Removes containers whose apps are gone, of one user or of all, to where they can be restored from; what
+  /// was stopped on the way there is ended.
   ///
   /// One that can't be removed stays as it is, keeps none of the others, and is tried again the next time.
   @discardableResult
-  package func removeMarked(of user: UInt32? = nil) throws(StoreError) -> Removal {
+  package func removeMarked(
+    of user: UInt32? = nil, where isMeant: (ContainerRecord) -> Bool = { _ in true }
+  ) throws(StoreError) -> Removal {
     try clearWorkshop()
     var removal = Removal()
-    for record in try registry.containers(user: user, isMarkedForRemoval: true) {
+    for record in try registry.containers(user: user, isMarkedForRemoval: true) where isMeant(record) {
       do throws(Errno) {
         // What is in a home that is away stays until it is there again.
         let own: Containers?

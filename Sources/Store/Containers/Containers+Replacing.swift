@@ -4,7 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
-internal import Policy
+package import Policy
 internal import Synchronization
 
 // Imported data takes the place of a container, and the old container becomes a removed one, by the same
@@ -98,8 +98,11 @@ extension Containers {
   }
 
   /// Has copies deleted whose replacement was stopped before it was done.
-  package func endStoppedReplacements() throws(StoreError) {
+  package func endStoppedReplacements(_ scope: RecoveryScope = .store) throws(StoreError) {
+    let outside = try registry.namesOfHomesElsewhere()
     for removed in try registry.removedContainers() where !removed.isBeingDeleted {
+      let old = removed.container
+      guard scope.reaches(containerAt: old.path.utf8, of: old.user, outside: outside) else { continue }
       guard let own = try forHome(of: removed.container.path), try own.isLeftCopy(removed) else { continue }
       _ = try registry.noteDeletion(of: removed)
     }

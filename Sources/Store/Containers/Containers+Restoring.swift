@@ -4,8 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
-internal import Policy
-internal import Synchronization
+package import Policy
 
 // What is removed is moved, by one rename, to a directory beside the tree that nobody else gets into: no view
 // shows it, and it is on the home's own filesystem. There it stays what it was, with its owners and modes, so
@@ -69,13 +68,15 @@ extension Containers {
     let old = removed.container
     let home = try store.home(of: old.user)
     let own = try forHomeThatIsThere("Users/\(home)/")
-    return try Self.restoring.withLock { (_) throws(StoreError) in
+    return try Self.restoring.with(removed.number) { () throws(StoreError) in
       try own.restore(removed, home: home)
     }
   }
 
   /// A deletion begins before a container is restored, which then is refused, or after that.
-  private static let restoring = Mutex(())
+  ///
+  /// For each by itself: what one lies on may not answer.
+  private static let restoring = KeyedTurns<Int64>()
 
   private func restore(
     _ removed: RemovedContainer, home name: String
@@ -124,12 +125,14 @@ extension Containers {
   /// stopped just then.
   ///
   /// One that is nowhere may lie beside a home that is not there.
-  package func forgetRestored() throws(StoreError) {
-    for removed in try registry.removedContainers() {
+  package func forgetRestored(_ scope: RecoveryScope = .store) throws(StoreError) {
+    let outside = try registry.namesOfHomesElsewhere()
+    for removed in try registry.removedContainers()
+    where scope.reaches(removed.container.path.utf8, outside: outside) {
       guard let own = try forHome(of: removed.container.path), !Self.isBeingReplaced(removed) else {
         continue
       }
-      try Self.restoring.withLock { (_) throws(StoreError) in
+      try Self.restoring.with(removed.number) { () throws(StoreError) in
         if try own.isGone(removed.container) { try registry.forget(removed) }
       }
     }
@@ -149,7 +152,7 @@ extension Containers {
     _ removed: RemovedContainer, rest: @escaping Pause = {}
   ) throws(StoreError) -> Deletion {
     let old = removed.container
-    let isThere = try Self.restoring.withLock { (_) throws(StoreError) in
+    let isThere = try Self.restoring.with(removed.number) { () throws(StoreError) in
       try registry.noteDeletion(of: removed)
     }
     guard isThere else { return Deletion() }
@@ -217,7 +220,11 @@ extension Containers {
   func openRemoved() throws(Errno) -> OwnedFD {
     let found: OwnedFD?
     do throws(StoreError) {
-      if let elsewhere { found = try elsewhere.openRemoved() } else { found = try store.openRemoved() }
+      if let elsewhere {
+        found = try elsewhere.openRemoved(making: true)
+      } else {
+        found = try store.openRemoved()
+      }
     } catch {
       throw .EIO
     }
@@ -228,7 +235,7 @@ extension Containers {
   /// The directory that a removed container is in: on its home's filesystem, or on the store's, if the home
   /// was there then.
   func heldDirectory(of record: ContainerRecord) throws(StoreError) -> OwnedFD? {
-    if let own = try elsewhere?.openRemoved(), own.fd.has(record.uuid) { return own }
+    if let own = try elsewhere?.openRemoved(making: false), own.fd.has(record.uuid) { return own }
     let stores = try store.openRemoved()
     if stores.fd.has(record.uuid) { return stores }
     return nil
@@ -239,7 +246,7 @@ extension Store {
   /// The directory that a removed container is now; nil if it can't be had.
   package func openDirectory(of removed: RemovedContainer) -> OwnedFD? {
     let record = removed.container
-    if let own = try? homeElsewhere(of: record.path)?.openRemoved(),
+    if let own = try? homeElsewhere(of: record.path)?.openRemoved(making: false),
       let directory = try? own.fd.openDirectory(record.uuid)
     {
       return directory

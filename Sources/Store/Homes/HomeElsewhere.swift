@@ -20,12 +20,15 @@ package struct HomeElsewhere: Sendable {
     return others ?? true
   }
 
-  /// A directory of the store's own on the same filesystem.
-  fileprivate func openOwn(_ name: String) throws(StoreError) -> OwnedFD? {
+  /// A directory of the store's own on the same filesystem; nil if it is missing and nothing is to be put
+  /// there.
+  fileprivate func openOwn(_ name: String, making: Bool = true) throws(StoreError) -> OwnedFD? {
     guard let target else { return nil }
-    return try explaining("open", "\(HomeSource.ownName)/\(name) beside the home") { () throws(Errno) in
-      try target.workshop.use { (workshop) throws(Errno) in
-        try workshop.openDirectory(name, makingWith: 0o700)
+    return try explaining("open", "\(HomeSource.ownName)/\(name) beside the home") {
+      () throws(Errno) -> OwnedFD? in
+      try target.workshop.use { (workshop) throws(Errno) -> OwnedFD? in
+        if making { return try workshop.openDirectory(name, makingWith: 0o700) }
+        do throws(Errno) { return try workshop.openDirectory(name) } catch .ENOENT { return nil }
       }
     }
   }
@@ -33,10 +36,14 @@ package struct HomeElsewhere: Sendable {
   func openStaging() throws(StoreError) -> OwnedFD? { try openOwn("staging") }
 
   /// The directory of removed containers; nil while the home is away.
-  func openRemoved() throws(StoreError) -> OwnedFD? { try openOwn(StoreLayout.removedName) }
+  func openRemoved(making: Bool) throws(StoreError) -> OwnedFD? {
+    try openOwn(StoreLayout.removedName, making: making)
+  }
 
   /// The directory of updates that wait; nil while the home is away.
-  package func openUpdates() throws(StoreError) -> OwnedFD? { try openOwn(StoreLayout.updatesName) }
+  package func openUpdates(making: Bool) throws(StoreError) -> OwnedFD? {
+    try openOwn(StoreLayout.updatesName, making: making)
+  }
 }
 
 extension Store {
@@ -59,7 +66,7 @@ extension Store {
 
   /// The same for updates that wait.
   package func openUpdates(for path: String) throws(StoreError) -> OwnedFD {
-    if let updates = try homeElsewhere(of: path)?.openUpdates() { return updates }
+    if let updates = try homeElsewhere(of: path)?.openUpdates(making: true) { return updates }
     return try openUpdates()
   }
 

@@ -133,6 +133,19 @@ package final class Homes: Sendable {
     }
   }
 
+  /// The first home of a user, by name; nothing in any home is looked at.
+  func name(ofHomeOf user: UInt32) throws(StoreError) -> String? {
+    try explaining("list the homes in", path) { () throws(Errno) in
+      let names = try users.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
+      return names.inOrder(by: <).first { name in
+        guard name != "Shared", !name.begins(with: "."), let status = try? users.fd.status(at: name) else {
+          return false
+        }
+        return status.isDirectory && status.st_uid == user
+      }
+    }
+  }
+
   private func home(_ name: String) -> Home? {
     guard let status = try? users.fd.status(at: name), status.isDirectory else {
       return isAway(name) ? Home(name: name, uid: 0, account: nil, missing: [], isAway: true) : nil

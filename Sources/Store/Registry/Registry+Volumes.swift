@@ -22,6 +22,11 @@ extension Registry {
     try volumes().filter { $0.place == .users }.map { "Users/\(String(decoding: $0.name, as: UTF8.self))/" }
   }
 
+  /// Their names.
+  package func namesOfHomesElsewhere() throws(StoreError) -> Set<[UInt8]> {
+    Set(try volumes().filter { $0.place == .users }.map(\.name))
+  }
+
   /// Notes one, and gives it with its number.
   package func add(_ volume: VolumeRecord) throws(StoreError) -> VolumeRecord {
     try change { (database) throws(StoreError) in

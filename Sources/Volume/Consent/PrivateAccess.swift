@@ -45,7 +45,7 @@ extension View {
     if volume.spellings?.wants(request.caller.request) == true { return waitForSpellings(request) }
     // What another user does here, root, is not for this one to be asked about.
     guard let app, let keeper = volume.consents, audience.user.map({ $0 == request.caller.uid }) ?? true,
-      let place = request.nodes.lazy.compactMap({ self.privatePlace(of: $0) }).first
+      let place = request.nodes.firstResult({ self.privatePlace(of: $0) })
     else { return false }
     return keeper.asks(PrivateAccess(request, app, place, self))
   }

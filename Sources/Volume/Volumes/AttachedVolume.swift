@@ -44,8 +44,10 @@ package final class AttachedVolume: Sendable {
     self.record = record
     self.engine = engine
     self.root = root
-    names = engine.queue == nil ? nil : NameLocks()
-    appends = engine.queue == nil ? nil : NameLocks()
+    // A disk of the kernel's may not answer either, and has no queue.
+    let isOwn = engine.queue != nil || record.kind == .disk
+    names = isOwn ? NameLocks() : nil
+    appends = isOwn ? NameLocks() : nil
     (number, mount) = try root.use { (fd) throws(Errno) in
       (ObjectNumber(try fd.statusInMemory()), try? fd.mountNumber())
     }

@@ -39,6 +39,7 @@ package final class AttachedVolumes: Sendable {
   private let count = Atomic<Int>(0)
   /// Whether any has had a queue of its own.
   private let haveQueues = Atomic<Bool>(false)
+  private let someHaveLocks = Atomic<Bool>(false)
   private let hasBeen = Atomic<Bool>(false)
   /// Mounts what is not there yet; nil before anyone can.
   private let mounter = Mutex<(@Sendable (AwaitedVolume, _ user: UInt32) -> Void)?>(nil)
@@ -79,12 +80,16 @@ package final class AttachedVolumes: Sendable {
   /// Whether requests about some may have to wait.
   var hasQueues: Bool { haveQueues.load(ordering: .relaxed) }
 
+  /// Whether some have locks of their own on names.
+  var haveLocks: Bool { someHaveLocks.load(ordering: .relaxed) }
+
   /// Whether there has been none yet.
   var isEmpty: Bool { !hasBeen.load(ordering: .relaxed) }
 
   package func add(_ volume: AttachedVolume) {
     hasBeen.store(true, ordering: .relaxed)
     if volume.engine.queue != nil { haveQueues.store(true, ordering: .relaxed) }
+    if volume.names != nil { someHaveLocks.store(true, ordering: .relaxed) }
     state.withLock { volumes in
       guard !volumes.contains(where: { $0.record.id == volume.record.id }) else { return }
       let next = volumes.firstIndex { $0.record.id > volume.record.id }

@@ -10,7 +10,7 @@ internal import Synchronization
 extension Volume {
   /// Makes a volume a part of the tree; what had been granted on it is found again.
   package func attach(_ volume: AttachedVolume) {
-    redirect(volume, to: volume.home)
+    redirect(volume)
     guard let place = try? tree.openDirectory(at: volume.record.place.names),
       (try? changeNames(in: place.fd) { attached.add(volume) }) != nil
     else { return attached.add(volume) }
@@ -54,6 +54,9 @@ extension Volume {
     }
     _ = left.wait(milliseconds: milliseconds) { $0 == 0 }
   }
+
+  /// Has the daemon find a home, which nobody else does before it is a part of the tree.
+  package func redirect(_ attached: AttachedVolume) { redirect(attached, to: attached.home) }
 
   private func redirect(_ attached: AttachedVolume, to target: RedirectedNames.Target?) {
     guard attached.home != nil, let users = try? tree.status(of: "Users") else { return }

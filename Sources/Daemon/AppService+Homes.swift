@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Apps
+internal import LinuxIO
+internal import Policy
+internal import Store
+internal import Synchronization
+
+// What is to be done in homes outside of the store without a command of their owners: on the thread of each
+// (``HomeWork``), since its disk or server may not answer.
+
+extension AppService {
+  /// Ends what was stopped before its end in a home that has just appeared.
+  func recover(inHome home: [UInt8]) {
+    HomeWork.ofProcess.begin(in: home, as: "recover") { [self] in
+      guard !isReadOnly, let tree = tree.withLock({ $0 }) else { return }
+      do {
+        guard let registry = try knownRegistry() else { return }
+        for failure in try handler(registry, tree).recover(inHome: home) {
+          DaemonLog.write("can't complete a change of an app that was interrupted: \(failure)")
+        }
+      } catch {
+        let name = String(decoding: home, as: UTF8.self).sanitized
+        DaemonLog.write("can't remove what was left in the home of \(name): \(error)")
+      }
+    }
+  }
+
+  /// The same in all that are there.
+  func recoverHomes() {
+    for home in homesElsewhere() { recover(inHome: home) }
+  }
+
+  /// Finishes purges in homes outside of the store, and deletes removed containers whose time is over: in one
+  /// after the other, each of which is waited for only for a moment.
+  func finishInHomes(_ limit: RemovedLimit, _ isCancelled: @escaping @Sendable () -> Bool) {
+    inHomes(homesElsewhere(), as: "finish", isCancelled) { [self] home in
+      _ = finishPurges(inHome: home, isCancelled)
+      _ = deleteOldRemoved(limit, .home(home), isCancelled)
+    }
+  }
+
+  /// Does something in each home that lies on another disk than the store, as above.
+  func inHomesOnOtherDisks(
+    as name: String, _ isCancelled: @escaping @Sendable () -> Bool,
+    _ work: @escaping @Sendable (_ home: [UInt8]) -> Void
+  ) {
+    let others = homesOnOtherDisks()
+    inHomes(homesElsewhere().filter(others.contains), as: name, isCancelled, work)
+  }
+
+  private func inHomes(
+    _ homes: [[UInt8]], as name: String, _ isCancelled: @escaping @Sendable () -> Bool,
+    _ work: @escaping @Sendable (_ home: [UInt8]) -> Void
+  ) {
+    guard !isReadOnly else { return }
+    for home in homes where !isCancelled() {
+      let result = HomeWork.ofProcess.begin(in: home, as: name) {
+        Pace.giveWay()
+        work(home)
+      }
+      let end = monotonicNanoseconds() &+ UInt64(HomeWork.patienceMilliseconds) * 1_000_000
+      _ = result?.value(until: end)
+    }
+  }
+
+  /// What tells of a path whether it leads to something on the store's own disk.
+  func reachOfStore() -> (_ path: String) -> Bool {
+    let others = homesOnOtherDisks()
+    return { RecoveryScope.store.reaches($0.utf8, outside: others) }
+  }
+
+  private func homesOnOtherDisks() -> Set<[UInt8]> {
+    let names = (try? knownRegistry()?.namesOfHomesElsewhere()) ?? []
+    let own = (try? store.tree.statusInMemory())?.st_dev
+    return names.filter { home in
+      let target = store.homeElsewhere(of: Self.path(home))?.target
+      return (try? target?.root.use { (root) throws(Errno) in try root.statusInMemory().st_dev }) != own
+    }
+  }
+
+  private func homesElsewhere() -> [[UInt8]] {
+    let names = (try? knownRegistry()?.namesOfHomesElsewhere()) ?? []
+    return names.filter { store.homeElsewhere(of: Self.path($0))?.target != nil }
+  }
+
+  static func path(_ home: [UInt8]) -> String { "Users/\(String(decoding: home, as: UTF8.self))/" }
+}

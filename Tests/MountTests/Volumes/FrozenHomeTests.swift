@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// A home on a disk or a server that does not answer takes nothing from others.
+@Suite(
+  .enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .serialized,
+  .mayTake(seconds: 240))
+struct FrozenHomeTests {
+  private static let notes = "org.example.notes"
+  private static let player = "org.example.player"
+  /// Far more than any command takes, and less than the disk is away.
+  private static let limit = "60"
+
+  private let shop: AppShop
+  /// Has a home in the store; the home of the other one lies on a disk.
+  private let anna: TemporaryAccount
+  private let carl: TemporaryAccount
+
+  init() throws {
+    shop = try AppShop()
+    (anna, carl) = (try TemporaryAccount(), try TemporaryAccount())
+    for (name, version) in [("Notes", "1"), ("Notes", "2"), ("Player", "1"), ("Own", "1"), ("Own", "2")] {
+      _ = try shop.make(name, version: version, in: "\(name)-\(version)")
+    }
+    let disk = shop.mounted.temporary.appending("disk")
+    let made = try Program.run(
+      ["sh", "-c", "truncate -s 64M \"$0\" && mkfs.ext4 -qF \"$0\" >/dev/null", disk],
+      environment: ["PATH": "/usr/sbin:/sbin:/usr/bin:/bin"])
+    try #require(made.status == 0, "\(made)")
+    try shop.succeed("user", "add", anna.account.name)
+    try shop.succeed("user", "add", carl.account.name, "--home", disk)
+    for name in ["Notes", "Player"] { try shop.succeed("install", bundle(name)) }
+    for account in [anna, carl] {
+      for app in [Self.notes, Self.player] {
+        let container = try shop.run(as: account, "path", app, "home")
+        try #require(container.status == 0, "\(container)")
+      }
+    }
+  }
+
+  private func bundle(_ name: String, _ version: String = "1") -> String {
+    shop.mounted.temporary.appending("\(name)-\(version)/\(name).app")
+  }
+
+  private func freeze() throws -> FrozenDisk { try FrozenDisk(of: #require(try shop.mounted.daemon())) }
+
+  private func container(_ account: TemporaryAccount, _ app: String) -> String {
+    shop.mounted.path("Users/\(account.account.name)/Library/Containers/\(app)")
+  }
+
+  /// Runs a command that must end while the disk does not answer, as root or somebody else.
+  private func expect(
+    _ account: TemporaryAccount? = nil, _ words: String..., says: String = "",
+    location: SourceLocation = #_sourceLocation
+  ) throws {
+    let become = account.map {
+      ["setpriv", "--reuid=\($0.account.uid)", "--regid=\($0.account.gid)", "--clear-groups"]
+    }
+    let store = ["--store", account == nil ? shop.mounted.store : shop.mounted.point]
+    var all = words
+    all.insert(contentsOf: store, at: words.firstIndex(of: "--") ?? words.endIndex)
+    let result = try shop.mounted.run(all, before: (become ?? []) + ["timeout", "-s", "KILL", Self.limit])
+    #expect(result.status == 0, "\(words): \(result)", sourceLocation: location)
+    #expect(
+      says.isEmpty || (result.output + result.errors).contains(says), "\(words): \(result)",
+      sourceLocation: location)
+  }
+
+  private func marked() throws -> String {
+    let query = "SELECT count(*) FROM containers WHERE doomed = 1"
+    let database = shop.mounted.store + "/state/insula.db"
+    return try Program.run(["sqlite3", "-cmd", ".timeout 20000", database, query]).output
+  }
+
+  // MARK: Changes of apps
+
+  @Test func othersChangeTheirApps() throws {
+    let disk = try freeze()
+    defer { disk.thaw() }
+    try expect(anna, "install", bundle("Own"), "--user", anna.account.name)
+    try expect(anna, "update", bundle("Own", "2"), "--user", anna.account.name)
+    try expect(anna, "uninstall", "org.example.own", "--user", anna.account.name)
+    try expect(anna, "removed", "list")
+    try expect(nil, "update", bundle("Notes", "2"))
+    try expect(anna, "run", Self.notes, "--", "true")
+  }
+
+  /// What an app for everyone has in that home is removed when its disk answers; elsewhere at once.
+  @Test func anAppForEveryoneGoes() throws {
+    let disk = try freeze()
+    defer { disk.thaw() }
+    try expect(nil, "uninstall", Self.player, says: "does not answer")
+    #expect(access(container(anna, Self.player), F_OK) == -1)
+    #expect(access(container(carl, Self.player), F_OK) == 0)
+    #expect(try marked() == "1\n")
+    // Nobody waits a second time.
+    try expect(anna, "install", bundle("Own"), "--user", anna.account.name)
+    try expect(nil, "install", bundle("Player"))
+    try expect(nil, "uninstall", Self.player)
+    disk.thaw()
+    #expect(eventually { access(container(carl, Self.player), F_OK) == -1 })
+    #expect(try eventually { try marked() == "0\n" })
+    for account in [anna, carl] {
+      #expect(try shop.run(as: account, "removed", "list").output.contains(Self.player))
+    }
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// A change of names that waits for that disk holds no lock that changes in others' directories need.
+  @Test func namesOfOthersAreFree() throws {
+    let become = ["setpriv", "--reuid=\(anna.account.uid)", "--regid=\(anna.account.gid)", "--clear-groups"]
+    let place = shop.mounted.path("Users/\(anna.account.name)/Documents")
+    // More than there are locks.
+    let made = try Program.run(become + ["sh", "-c", "cd \"$0\" && mkdir $(seq 2500)", place])
+    try #require(made.status == 0, "\(made)")
+    let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
+    let disk = try freeze()
+    defer { disk.thaw() }
+    try client.send("mkdir", shop.mounted.path("Users/\(carl.account.name)/Documents/waits"), "448")
+    let daemon = try #require(try shop.mounted.daemon())
+    #expect(eventually { isWaiting(daemon) })
+    let others = try Program.run(
+      become + [
+        "timeout", "-s", "KILL", Self.limit, "sh", "-c", "cd \"$0\" && mkdir $(seq -f %g/x 2500)", place,
+      ])
+    #expect(others.status == 0, "\(others.status)")
+    #expect(try client.answer(milliseconds: 0) == nil)
+    disk.thaw()
+    #expect(try client.answer()?.errno == 0)
+  }
+
+  /// Whether a thread of a process waits for a disk.
+  private func isWaiting(_ process: Int32) -> Bool {
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+    return threads.contains { thread in
+      ProcessID.field("State", of: "\(process)/task/\(thread)")?.hasPrefix("D") == true
+    }
+  }
+
+  // MARK: Another worker
+
+  /// Starts an app of somebody's that reads what it has, when it is told, and ends.
+  private func start(_ account: TemporaryAccount, in said: String) throws {
+    let script = """
+      echo mine >$HOME/Documents/note; echo begun
+      until [ -e "$HOME/Documents/go" ] || [ $((w+=1)) -gt 2400 ]; do sleep 0.05; done
+      cat $HOME/Documents/note
+      """
+    let begin = """
+      { "$0" run "$1" --store "$2" -- sh -c "$3"; echo "ended: $?"; } >"$4" 2>&1 </dev/null &
+      until grep -q begun "$4" || [ $((w+=1)) -gt 3000 ]; do sleep 0.02; done
+      """
+    let result = try shop.mounted.run(
+      [Self.notes, shop.mounted.point, script, said],
+      before: [
+        "setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)", "--clear-groups",
+        "sh", "-c", begin,
+      ])
+    try #require(result.status == 0 && FD.text(of: said, limit: 4096) == "begun\n", "\(result)")
+  }
+
+  /// What both do while the disk does not answer.
+  private func expectOthersAreServed() throws {
+    let users = try Program.run(["timeout", "-s", "KILL", Self.limit, "ls", shop.mounted.path("Users")])
+    #expect(users.status == 0 && users.output.contains(anna.account.name), "\(users)")
+    try expect(anna, "run", Self.notes, "--", "true")
+    try expect(anna, "consent", "deny", Self.notes, "photos")
+    try expect(anna, "storage")
+    try expect(anna, "install", bundle("Own"), "--user", anna.account.name)
+  }
+
+  @Test(arguments: [false, true]) func anotherWorkerServesAtOnce(isRestart: Bool) throws {
+    let said = try shop.mounted.temporary.makeDirectory("said", mode: 0o777)
+    for account in [anna, carl] { try start(account, in: "\(said)/\(account.account.name)") }
+    let disk = try freeze()
+    defer { disk.thaw() }
+    let began = monotonicNanoseconds()
+    try shop.mounted.replaceWorker(byRestart: isRestart)
+    try expectOthersAreServed()
+    #expect(monotonicNanoseconds() - began < 60_000_000_000)
+    disk.thaw()
+    // Nobody's app was cut off.
+    for account in [anna, carl] {
+      let go = container(account, Self.notes) + "/Data/Documents/go"
+      #expect(try Program.run(["touch", go]).status == 0)
+      let file = "\(said)/\(account.account.name)"
+      #expect(eventually { FD.text(of: file, limit: 4096)?.contains("ended: ") == true })
+      #expect(FD.text(of: file, limit: 4096) == "begun\nmine\nended: 0\n")
+    }
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// A worker can't end while it changes something on that disk; the next one begins all the same.
+  @Test func aWorkerThatCannotEndIsReplaced() throws {
+    let disk = try freeze()
+    defer { disk.thaw() }
+    try expect(nil, "uninstall", Self.player, says: "does not answer")
+    let before = try #require(try shop.mounted.daemon())
+    #expect(kill(before, SIGKILL) == 0)
+    let began = monotonicNanoseconds()
+    #expect(try eventually { try shop.mounted.daemon().map { $0 != before } ?? false })
+    try expectOthersAreServed()
+    #expect(monotonicNanoseconds() - began < 60_000_000_000)
+    // It is there still.
+    #expect(ProcessID.field("State", of: "\(before)")?.hasPrefix("Z") == true)
+    disk.thaw()
+    #expect(eventually { access(container(carl, Self.player), F_OK) == -1 })
+    #expect(try eventually { try marked() == "0\n" })
+    #expect(try Program.waitForEnd(before))
+    let removed = try shop.run(as: carl, "removed", "list").output
+    #expect(removed.components(separatedBy: Self.player).count == 2, "\(removed)")
+    try expect(carl, "run", Self.notes, "--", "true")
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// One that can't even be looked into is away until it can be, and is what it was then.
+  @Test func aHomeComesWhenItAnswers() throws {
+    let name = carl.account.name
+    try expect(carl, "install", bundle("Own"), "--user", name)
+    let pause = try shop.mounted.temporary.makeDirectory("pause", mode: 0o700)
+    _ = try shop.mounted.unmount()
+    try shop.mounted.mount(before: ["env", "INSULA_HALT=\(pause)"])
+    let home = shop.mounted.path("Users/\(name)")
+    #expect(eventually { access(home + "/Applications", F_OK) == 0 })
+    try shop.mounted.temporary.write("", to: "pause/homeTakenOver")
+    try shop.mounted.replaceWorker(byRestart: false)
+    #expect(access(pause + "/reached", F_OK) == 0)
+    try expectOthersAreServed()
+    #expect(access(home, F_OK) == -1 && errno == ENOMEDIUM)
+    let refused = try shop.run(as: carl, "path", Self.notes, "home")
+    #expect(refused.status == 1 && refused.errors.contains("is on a disk or server that is not there"))
+    #expect(access(pause + "/go", F_OK) == -1)
+    try shop.mounted.temporary.write("", to: "pause/go")
+    #expect(eventually { access(home + "/Applications/Own.app", F_OK) == 0 })
+    let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
+    #expect(try client.errno("create", home + "/Applications/Own.app/Contents/x") == EROFS)
+    #expect(try client.errno("create", home + "/Documents/x") == 0)
+    try expect(carl, "run", Self.notes, "--", "true")
+  }
+
+  // MARK: What stays
+
+  /// What could not be removed is tried again for its user, and not by others' commands.
+  @Test func whatStaysIsItsUsersBusiness() throws {
+    let group = "group.org.example.shared"
+    _ = try shop.make("Shared", version: "1", in: "Shared-1", groups: [group])
+    let ben = try TemporaryAccount()
+    try shop.succeed("user", "add", ben.account.name)
+    let kept = shop.mounted.path("Users/\(ben.account.name)/Library/Group Containers/\(group)")
+    try expect(ben, "install", bundle("Shared"), "--user", ben.account.name)
+    try expect(ben, "path", "org.example.shared", "home")
+    #expect(try shop.mounted.run("flags", "uchg", kept).status == 0)
+    try expect(ben, "uninstall", "org.example.shared", "--user", ben.account.name, says: "uchg")
+    #expect(try shop.mounted.run("flags", "nouchg", kept).status == 0)
+    try expect(anna, "install", bundle("Own"), "--user", anna.account.name)
+    try expect(nil, "uninstall", Self.player)
+    #expect(access(kept, F_OK) == 0)
+    try expect(ben, "install", bundle("Own"), "--user", ben.account.name)
+    #expect(access(kept, F_OK) == -1)
+  }
+}
