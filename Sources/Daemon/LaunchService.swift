@@ -58,12 +58,32 @@ final class LaunchService: Sendable {
       user: user, group: call.caller.gid, pid: call.caller.pid, process: process, share: share)
     return .job(.launches) { reporter in
       do throws(AppFailure) {
-        return try self.launch(identifier, caller, call.descriptor, reporter)
+        return try self.launchWhenFree(identifier, caller, call.descriptor, reporter)
       } catch {
         return .failure(ControlFailure(error))
       }
     }
   }
+
+  /// Tries again for a moment where the app is just being changed.
+  ///
+  /// An update takes no longer than a rename, and the disk's time to note it.
+  private func launchWhenFree(
+    _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter
+  ) throws(AppFailure) -> ControlReply {
+    let end = monotonicNanoseconds() &+ Self.longestChange
+    while true {
+      do throws(AppFailure) {
+        return try launch(identifier, caller, connection, reporter)
+      } catch {
+        guard case .busy = error, monotonicNanoseconds() < end, !reporter.isCancelled else { throw error }
+      }
+      // Nothing says when it is done.
+      _ = Condition(()).wait(milliseconds: 20) { _ in false }
+    }
+  }
+
+  private static let longestChange: UInt64 = 3_000_000_000
 
   private func launch(
     _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter

@@ -37,7 +37,7 @@ package final class AppLauncher: Sendable {
     _ app: InstalledApp, for user: UInt32, _ registry: Registry,
     making: (() throws(StoreError) -> Containers)?
   ) throws(AppFailure) -> AppLaunch {
-    let verdict = try verdict(on: app)
+    let verdict = try verdict(on: app, registry)
     do throws(StoreError) {
       let home = try store.home(of: user)
       try complete(app, of: user, home: home, registry, making)
@@ -54,7 +54,7 @@ package final class AppLauncher: Sendable {
   package func resume(
     _ app: InstalledApp, for user: UInt32, home: String, _ registry: Registry
   ) throws(AppFailure) -> AppLaunch? {
-    let verdict = try verdict(on: app)
+    let verdict = try verdict(on: app, registry)
     do throws(StoreError) {
       guard store.isHome(home, of: user) else { throw .noHome(path: "\(store.path)/tree/Users/\(home)") }
       for (kind, identifier) in app.neededContainers {
@@ -94,6 +94,34 @@ package final class AppLauncher: Sendable {
     return AppLaunch(
       app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)",
       limits: verdict.limits, privacy: privacy)
+  }
+
+  /// Throws ``AppFailure/busy(identifier:)`` where an update has changed the bundle, and the registry does
+  /// not have it yet: what does not match then is no finding.
+  private func verdict(on app: InstalledApp, _ registry: Registry) throws(AppFailure) -> Verdict {
+    do throws(AppFailure) {
+      return try verdict(on: app)
+    } catch {
+      switch error {
+      case .refused, .failed:
+        if isBeingChanged(app, registry) { throw .busy(identifier: app.identifier.text) }
+      default: break
+      }
+      throw error
+    }
+  }
+
+  private func isBeingChanged(_ app: InstalledApp, _ registry: Registry) -> Bool {
+    do throws(StoreError) {
+      // In this order: it may be done by now.
+      if try registry.intents().contains(where: { $0.isLive && $0.intent.isAbout(app) }) { return true }
+      let now = try registry.apps(seenBy: app.user).first {
+        $0.user == app.user && $0.identifier.isSame(as: app.identifier)
+      }
+      return now != app
+    } catch {
+      return false
+    }
   }
 
   private func verdict(on app: InstalledApp) throws(AppFailure) -> Verdict {
