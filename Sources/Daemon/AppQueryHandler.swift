@@ -59,6 +59,7 @@ struct AppQueryHandler {
     guard type.utf8.count <= 200 else { return .failure(ControlFailure("there is no such type", .EINVAL)) }
     return answer(about: user) { (_, user) throws(StoreError) in
       let user = user ?? caller.uid
+      if identifier != nil { try Registry.requireAccount(user, waiting: true) }
       let registry = try apps.openRegistry()
       var app: InstalledApp?
       if let identifier {

@@ -58,12 +58,32 @@ final class LaunchService: Sendable {
       user: user, group: call.caller.gid, pid: call.caller.pid, process: process, share: share)
     return .job(.launches) { reporter in
       do throws(AppFailure) {
-        return try self.launch(identifier, caller, call.descriptor, reporter)
+        return try self.launchWhenFree(identifier, caller, call.descriptor, reporter)
       } catch {
         return .failure(ControlFailure(error))
       }
     }
   }
+
+  /// Tries again for a moment where the app is just being changed.
+  ///
+  /// An update takes no longer than a rename, and the disk's time to note it.
+  private func launchWhenFree(
+    _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter
+  ) throws(AppFailure) -> ControlReply {
+    let end = monotonicNanoseconds() &+ Self.longestChange
+    while true {
+      do throws(AppFailure) {
+        return try launch(identifier, caller, connection, reporter)
+      } catch {
+        guard case .busy = error, monotonicNanoseconds() < end, !reporter.isCancelled else { throw error }
+      }
+      // Nothing says when it is done.
+      _ = Condition(()).wait(milliseconds: 20) { _ in false }
+    }
+  }
+
+  private static let longestChange: UInt64 = 3_000_000_000
 
   private func launch(
     _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter
@@ -78,11 +98,12 @@ final class LaunchService: Sendable {
     guard app == found.app else { throw .busy(identifier: identifier.text) }
     let hold = try leases(of: app, caller.user, .patiently)
     var hasMade = false
-    let launch = try launcher.launch(app, for: caller.user, registry) { () throws(StoreError) in
-      guard !apps.isReadOnly else { throw StoreError.mountedReadOnly }
+    let making = { () throws(StoreError) -> Containers in
       hasMade = true
-      return try apps.containers()
+      return try self.apps.containers()
     }
+    let launch = try launcher.launch(
+      app, for: caller.user, registry, making: apps.isReadOnly ? nil : making)
     if hasMade { apps.noteContainers() }
     if !apps.isReadOnly { server.consents.makePlaces(for: launch, of: caller.user, caller.group) }
     var given: Set<PrivacyService> = []
@@ -105,13 +126,14 @@ final class LaunchService: Sendable {
 
   /// Leases on the app's containers, if other stores can reach these.
   private func leases(
-    of app: InstalledApp, _ user: UInt32, _ way: ContainerLeases.Way
+    of app: InstalledApp, _ user: UInt32, home: String? = nil, _ way: ContainerLeases.Way
   ) throws(AppFailure) -> ContainerHold? {
     let own = ContainerLeases.name(of: .data, app.identifier)
     do throws(StoreError) {
+      let home = if let home { home } else { try store.home(of: user) }
       return try server.leases.take(
         [(.data, app.identifier)] + app.groups.map { (.group, $0) } + app.clouds.map { (.cloud, $0) },
-        of: try store.home(of: user), way)
+        of: home, way)
     } catch {
       guard case .leased(let name, let host) = error else { throw .store(error) }
       let shared = name == own ? nil : String(name.drop { $0 != "-" }.dropFirst())
@@ -134,7 +156,7 @@ final class LaunchService: Sendable {
       }
       do throws(AppFailure) {
         if let takeover = try takeover(view, left) { return takeover }
-        let why = "it is not installed any more as it was when it was started"
+        let why = "it is not installed as it was when it was started, or a container is not its own any more"
         drop(view, kept, "\(left.launch.identifier): \(why)", left)
         return nil
       } catch {
@@ -144,7 +166,8 @@ final class LaunchService: Sendable {
     }
   }
 
-  /// Nil if there is another app in the place of the one that runs: what is that one's is not for it.
+  /// Nil if another app is in the place of the one that runs, or has one of its containers: what is that
+  /// one's is not for it.
   private func takeover(_ number: UInt32, _ left: LeftApp) throws(AppFailure) -> AppTakeover? {
     guard let identifier = AppIdentifier(left.launch.identifier) else {
       throw .store(.noApp(identifier: left.launch.identifier))
@@ -152,9 +175,11 @@ final class LaunchService: Sendable {
     // Its user may have got another copy since, which is what they would start now.
     let (app, registry) = try installed(identifier, left.launch.copy.owner)
     guard RunningCopy(app) == left.launch.copy else { return nil }
-    let hold = try leases(of: app, left.launch.user, .again)
-    let launch = try launcher.launch(app, for: left.launch.user, registry) { () throws(StoreError) in
-      throw StoreError.mountedReadOnly
+    // Its user's login may be another one by now, which has a home of its own.
+    let home = left.launch.home
+    let hold = try leases(of: app, left.launch.user, home: home, .again)
+    guard let launch = try launcher.resume(app, for: left.launch.user, home: home, registry) else {
+      return nil
     }
     let view = try server.grants.view(
       of: app, for: left.launch.user, launch.places, takingOver: number

@@ -31,6 +31,8 @@ struct KeptLaunch: Codable {
   let identifier: String
   let copy: RunningCopy
   let user: UInt32
+  /// The name of the home in which it has its containers.
+  let home: String
   let pid: Int32
   let since: Int64
 
@@ -38,6 +40,7 @@ struct KeptLaunch: Codable {
     identifier = launch.app.identifier.text
     copy = RunningCopy(launch.app)
     user = caller.user
+    home = launch.home
     pid = caller.pid
     since = Int64(time(nil))
   }

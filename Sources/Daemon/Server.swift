@@ -162,6 +162,10 @@ package final class Server: Sendable {
     appSockets = sockets
     storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke([.space]) }
     leases = ContainerLeases(volume)
+    // Before grants, of which each account has its own budget.
+    let elsewhere = (try? registry(false)?.ownersOfHomesElsewhere()) ?? nil
+    SubordinateUsers.ofThisMachine.numbers.note(
+      owners: store.homeOwners.union(elsewhere.map { Set($0.values) } ?? []))
     // Before grants, which may lead there.
     volumes = try VolumeService(
       store, volume, helper, kept, isReadOnly: options.readOnly, serversFile: options.serversFile,

@@ -7,7 +7,8 @@ internal import Synchronization
 /// The user ids that accounts have been given besides their own, to be mapped into user namespaces.
 ///
 /// An account gets tens of thousands of them without asking, and can act as each. For what is shared among
-/// users they are all one: otherwise a single person has the shares of tens of thousands.
+/// users they are all one: otherwise a single person has the shares of tens of thousands. A number that is an
+/// account by itself is not one of them, whatever the ranges say.
 package final class SubordinateUsers: Sendable {
   /// Those of `subuid(5)`; what a directory service gives out besides is not known.
   package static let ofThisMachine = SubordinateUsers(path: "/etc/subuid")
@@ -23,6 +24,8 @@ package final class SubordinateUsers: Sendable {
   }
   private let path: String
   private let accounts: LocalAccounts
+  /// Which numbers in the ranges are accounts of their own.
+  package let numbers: AccountNumbers
   private let known = Mutex(Known())
   /// Whoever is below it is in no range, and need not wait for the lock.
   private let lowest = Atomic<UInt32>(.max)
@@ -31,14 +34,31 @@ package final class SubordinateUsers: Sendable {
 
   private static let limit = 64 << 20
 
-  package init(path: String, accounts: LocalAccounts = .users) {
+  /// `numbers` are the accounts that count by themselves; without them, those that the machine knows.
+  package init(path: String, accounts: LocalAccounts = .users, numbers: AccountNumbers? = nil) {
     self.path = path
     self.accounts = accounts
+    self.numbers = numbers ?? AccountNumbers(local: accounts)
     refresh()
   }
 
   /// Whose an id is: the account to which it was given, or itself.
   package func account(of user: UInt32) -> UInt32 {
+    let holder = holder(of: user)
+    return holder == user || numbers.contains(user) ? user : holder
+  }
+
+  /// The account that has been given an id besides its own; nil if the id is an account by itself, or is
+  /// nobody's.
+  ///
+  /// It may wait for a directory service, the first time that an id is asked for.
+  package func giver(of user: UInt32) -> UInt32? {
+    let holder = holder(of: user)
+    return holder == user || numbers.find(user) ? nil : holder
+  }
+
+  /// The account that has been given an id, even if that is an account as well; or itself.
+  package func holder(of user: UInt32) -> UInt32 {
     // Root is nobody's, and asks more often than anybody.
     if user == 0 { return 0 }
     let now = coarseSeconds()

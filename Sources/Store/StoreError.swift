@@ -63,6 +63,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyContainers(user: UInt32, limit: Int)
   case tooManyGroups(user: UInt32, limit: Int)
   case tooManyConsents(user: UInt32, limit: Int)
+  /// It was given to an account besides its own.
+  case additionalID(user: UInt32, account: UInt32)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case appOfFormerRoot(identifier: String, team: String)
   case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
@@ -245,6 +247,9 @@ extension StoreError: CustomStringConvertible {
       "the apps that uid \(user) has for themselves would be in more than \(limit) groups and iCloud "
         + "containers together; uninstall apps first ('insula apps' lists them), or have an administrator "
         + "install the app for everyone"
+    case .additionalID(let user, let account):
+      "uid \(user) is an additional ID of \(Self.who(account)) (/etc/subuid), for which no app runs, "
+        + "so nothing is decided for it; run the command as that account"
     case .tooManyConsents(let user, let limit):
       "uid \(user) has decided \(limit) times about apps and private data, which is as often as a user can; "
         + "uninstall apps, or take decisions back with 'insula consent reset ID'"
@@ -298,7 +303,7 @@ extension StoreError {
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
-      .tooManyConsents,
+      .tooManyConsents, .additionalID,
       .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:

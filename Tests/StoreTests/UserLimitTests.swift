@@ -107,6 +107,44 @@ internal import Testing
     try decide(.contacts)
   }
 
+  /// The attack: an account decides under each of its 65,536 additional numbers, and no limit is its.
+  ///
+  /// An account whose number lies among them decides for itself.
+  @Test(.enabled(if: getuid() == 0)) func additionalIDsDecideNothing() throws {
+    let account = try TemporaryAccount()
+    guard let first = account.firstAdditionalID else { return }
+    let app = try InstalledApp.example()
+    try registry.add(app)
+    func decide(_ user: UInt32) throws {
+      try registry.put(
+        ConsentRecord(app.identifier, user: user, team: app.signer, .photos, isAllowed: true, changed: 1))
+      _ = try registry.add(
+        GrantRecord(
+          identifier: app.identifier, user: user, team: app.signer, path: [[97]], isWritable: false,
+          isDirectory: false, identity: ObjectIdentity(inode: 1, handle: [1], created: 1), granted: 1))
+      try registry.choose(app, for: "a.type", of: user)
+    }
+    #expect(eventually { Payer(user: first + 7).user == account.account.uid })
+    for user in [first, first + 7] {
+      let failure = StoreError.additionalID(user: user, account: account.account.uid)
+      for body in [
+        { try self.registry.choose(app, for: "a.type", of: user) },
+        { try decide(user) }, { try Registry.requireAccount(user, waiting: true) },
+      ] {
+        #expect(storeError { try body() } == failure)
+      }
+      #expect(failure.description.contains("additional ID of \(account.account.name) "))
+      // What is there from before can be taken back.
+      try registry.choose(nil, for: "a.type", of: user)
+      try registry.removeConsent(app.identifier, of: user, .photos)
+    }
+    #expect(try registry.consents().isEmpty && registry.grants().isEmpty)
+    let other = try TemporaryAccount(number: first + 500)
+    try Registry.requireAccount(other.account.uid, waiting: true)
+    for user in [account.account.uid, other.account.uid] { try decide(user) }
+    #expect(try registry.consents().count == 2 && registry.grants().count == 2)
+  }
+
   /// Many users, or one of a store that an earlier version has let grow: that is no damage.
   @Test func allThatIsThereCanBeRead() throws {
     let count = 100_001

@@ -29,11 +29,15 @@ package final class TemporaryAccount: Sendable {
   /// They stay as long as it does.
   private let groups: [TemporaryGroup]
 
-  /// Makes it, with a group of its own or the one that is given, and as a member of others.
-  package init(primaryGroup: TemporaryGroup? = nil, groups: [TemporaryGroup] = []) throws {
+  /// Makes it, with a group of its own or the one that is given, and as a member of others; `number` is its
+  /// user ID, if any one will not do.
+  package init(
+    primaryGroup: TemporaryGroup? = nil, groups: [TemporaryGroup] = [], number: UInt32? = nil
+  ) throws {
     self.groups = groups + (primaryGroup.map { [$0] } ?? [])
     let name = newName()
     var words = ["useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh"]
+    if let number { words += ["--uid", "\(number)"] }
     if let primaryGroup { words += ["--gid", primaryGroup.name] }
     if !groups.isEmpty { words += ["--groups", groups.map(\.name).joined(separator: ",")] }
     let result = try administer(words + [name])

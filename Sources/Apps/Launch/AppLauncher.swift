@@ -31,33 +31,96 @@ package final class AppLauncher: Sendable {
 
   /// Looks at the app's signature and executable, and makes what is missing of its containers.
   ///
-  /// `making` gives what makes containers.
+  /// `making` gives what makes containers; without it, as in a store that nobody can write to, the app has to
+  /// do with what is there.
   package func launch(
     _ app: InstalledApp, for user: UInt32, _ registry: Registry,
-    making: () throws(StoreError) -> Containers
+    making: (() throws(StoreError) -> Containers)?
   ) throws(AppFailure) -> AppLaunch {
-    let verdict = try verdict(on: app)
+    let verdict = try verdict(on: app, registry)
     do throws(StoreError) {
       let home = try store.home(of: user)
-      var isWhole =
-        try store.wholeContainer(
-          .data, app.identifier, of: user, home: home, for: app, registry) != nil
-      for group in app.groups where isWhole {
-        isWhole = try store.wholeContainer(.group, group, of: user, home: home, for: app, registry) != nil
-      }
-      for cloud in app.clouds where isWhole {
-        isWhole = try store.wholeContainer(.cloud, cloud, of: user, home: home, for: app, registry) != nil
-      }
-      if !isWhole { _ = try making().make(for: app, home: home) }
-      var entitlements = verdict.entitlements
-      if store.description.allowsWritableCode { entitlements.runsWhatItWrites = true }
-      var privacy = verdict.privacy
-      privacy.hasAllMusic = store.description.offersAllMusic
-      return AppLaunch(
-        app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)",
-        limits: verdict.limits, privacy: privacy)
+      try complete(app, of: user, home: home, registry, making)
+      return launch(of: app, home: home, verdict)
     } catch {
       throw .store(error)
+    }
+  }
+
+  /// What there is for an app that another process has started, and which goes on in its home.
+  ///
+  /// An app may remove what it likes of its containers, and so may its user: what is missing is made when it
+  /// is started the next time. Nil if one of them is not the app's any more.
+  package func resume(
+    _ app: InstalledApp, for user: UInt32, home: String, _ registry: Registry
+  ) throws(AppFailure) -> AppLaunch? {
+    let verdict = try verdict(on: app, registry)
+    do throws(StoreError) {
+      guard store.isHome(home, of: user) else { throw .noHome(path: "\(store.path)/tree/Users/\(home)") }
+      for (kind, identifier) in app.neededContainers {
+        let found = try store.findContainer(kind, identifier, of: user, home: home, for: app, registry)
+        if case .withheld = found { return nil }
+      }
+      return launch(of: app, home: home, verdict)
+    } catch {
+      throw .store(error)
+    }
+  }
+
+  private func complete(
+    _ app: InstalledApp, of user: UInt32, home: String, _ registry: Registry,
+    _ making: (() throws(StoreError) -> Containers)?
+  ) throws(StoreError) {
+    for (kind, identifier) in app.neededContainers {
+      let found = try store.findContainer(kind, identifier, of: user, home: home, for: app, registry)
+      if case .whole = found { continue }
+      if let making {
+        _ = try making().make(for: app, home: home)
+        return
+      }
+      // It can't be read without its directory, and can do nothing about that.
+      let path = "Users/\(home)/\(ContainerLayout.path(of: identifier, kind))"
+      let data = kind == .data ? "\(path)/\(ContainerLayout.dataName)" : path
+      guard case .incomplete(isThere: true) = found, (try? store.tree.status(at: data))?.isDirectory == true
+      else { throw .mountedReadOnly }
+    }
+  }
+
+  private func launch(of app: InstalledApp, home: String, _ verdict: Verdict) -> AppLaunch {
+    var entitlements = verdict.entitlements
+    if store.description.allowsWritableCode { entitlements.runsWhatItWrites = true }
+    var privacy = verdict.privacy
+    privacy.hasAllMusic = store.description.offersAllMusic
+    return AppLaunch(
+      app, home: home, entitlements, executable: "\(app.path)/\(verdict.executable)",
+      limits: verdict.limits, privacy: privacy)
+  }
+
+  /// Throws ``AppFailure/busy(identifier:)`` where an update has changed the bundle, and the registry does
+  /// not have it yet: what does not match then is no finding.
+  private func verdict(on app: InstalledApp, _ registry: Registry) throws(AppFailure) -> Verdict {
+    do throws(AppFailure) {
+      return try verdict(on: app)
+    } catch {
+      switch error {
+      case .refused, .failed:
+        if isBeingChanged(app, registry) { throw .busy(identifier: app.identifier.text) }
+      default: break
+      }
+      throw error
+    }
+  }
+
+  private func isBeingChanged(_ app: InstalledApp, _ registry: Registry) -> Bool {
+    do throws(StoreError) {
+      // In this order: it may be done by now.
+      if try registry.intents().contains(where: { $0.isLive && $0.intent.isAbout(app) }) { return true }
+      let now = try registry.apps(seenBy: app.user).first {
+        $0.user == app.user && $0.identifier.isSame(as: app.identifier)
+      }
+      return now != app
+    } catch {
+      return false
     }
   }
 
@@ -120,5 +183,12 @@ private struct Stamp: Equatable {
     guard let status = try? root.status(at: path) else { return nil }
     inode = UInt64(status.st_ino)
     file = FileStamp(status)
+  }
+}
+
+extension InstalledApp {
+  /// Its own container, and those that it has with other apps.
+  fileprivate var neededContainers: [(ContainerKind, AppIdentifier)] {
+    [(.data, identifier)] + groups.map { (.group, $0) } + clouds.map { (.cloud, $0) }
   }
 }

@@ -211,7 +211,7 @@ struct TerminalDialog {
       case .allow: shown += Self.lines(["Allowed."])
       case .deny: shown += Self.lines(["Not allowed."])
       case .chosen(let path, _): shown += Self.lines(["The app gets \(path)."])
-      case .items, .unreadable, .outdated, .added, .notAdded: break
+      case .items, .unreadable, .outdated, .copied, .added, .notAdded: break
       }
     case .tooLate:
       shown += TerminalReset.clear

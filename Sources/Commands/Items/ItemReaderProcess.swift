@@ -47,6 +47,15 @@ final class ItemReaderProcess {
     }
   }
 
+  /// Has it add what it has copied.
+  func confirm() throws(Errno) {
+    guard let socket = socket?.fd, try LocalSocket.send(Self.confirmation[...], to: socket) > 0 else {
+      throw .EIO
+    }
+  }
+
+  private static let confirmation: [UInt8] = [1]
+
   /// What it has read or done; nil if it has ended.
   ///
   /// Where the app's first process is the first of a namespace, the kernel ends this one with it, and tells
@@ -97,13 +106,22 @@ final class ItemReaderProcess {
       let answer: AgentAnswer =
         switch task {
         case .read(let task): reader.answer(task)
-        case .add(let task): photos.answer(task)
+        case .add(let task): photos.answer(task) { Self.isConfirmed(over: ours) }
         case .consent, .panel: .dismiss
         }
       guard let bytes = try? JSONText.encode(answer), (try? LocalSocket.send(bytes[...], to: ours)) != nil
       else { break }
     }
     _exit(0)
+  }
+
+  /// Waits until what was copied may be added; whoever does not want it ends this process.
+  private static func isConfirmed(over socket: FD) -> Bool {
+    guard let bytes = try? JSONText.encode(AgentAnswer.copied),
+      (try? LocalSocket.send(bytes[...], to: socket)) == bytes.count,
+      let arrived = try? LocalSocket.receive(from: socket, limit: longest, takesDescriptor: false)
+    else { return false }
+    return arrived.bytes == confirmation
   }
 
   private static let firstFree = STDERR_FILENO + 1

@@ -111,7 +111,36 @@ final class RunReader {
   }
 
   private func hearProcess() {
-    answer(process.take() ?? .unreadable("the process that reads for apps has ended"))
+    let answer = process.take() ?? .unreadable("the process that reads for apps has ended")
+    if answer == .copied { confirm() } else { self.answer(answer) }
+  }
+
+  /// Asks whether what was copied is still wanted.
+  private func confirm() {
+    guard let number = task?.number else { return process.end() }
+    let outcome: TerminalDialog.Outcome
+    do throws(Errno) {
+      outcome = try conversation.answer(number, .copied)
+    } catch {
+      noteFailure()
+      // Another daemon does not know who wanted it.
+      return forget()
+    }
+    switch outcome {
+    case .taken:
+      do throws(Errno) { try process.confirm() } catch {
+        giveUp("the process that reads for apps has ended")
+      }
+    case .refused(let why): giveUp(why)
+    // Who wanted it was told that it is not added.
+    case .tooLate: forget()
+    }
+  }
+
+  private func forget() {
+    process.end()
+    task = nil
+    goOn()
   }
 
   private func answer(_ answer: AgentAnswer) {

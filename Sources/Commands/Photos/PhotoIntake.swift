@@ -23,11 +23,12 @@ struct PhotoIntake {
   /// More is not copied before the daemon loses its patience.
   static let mostBytes: Int64 = 4 << 30
 
-  func answer(_ task: AddingTask) -> AgentAnswer {
+  /// `mayAdd` is asked directly before the photo gets its name.
+  func answer(_ task: AddingTask, mayAdd: () -> Bool) -> AgentAnswer {
     do throws(PhotoRefusal) {
       let photo = try source(task)
       let status = try Self.checked(photo.fd).status
-      try add(photo.fd, status, task)
+      try add(photo.fd, status, task, mayAdd)
       return .added
     } catch {
       return .notAdded(error.message, errno: error.cause.code)
@@ -86,14 +87,18 @@ struct PhotoIntake {
   }
 
   /// What counts is what the copy is: the app may change its file at any time.
-  private func add(_ photo: FD, _ status: FileStatus, _ task: AddingTask) throws(PhotoRefusal) {
+  private func add(
+    _ photo: FD, _ status: FileStatus, _ task: AddingTask, _ mayAdd: () -> Bool
+  ) throws(PhotoRefusal) {
     var refusal: PhotoRefusal?
     do throws(Errno) {
       let home = try tree.home(task.home)
       let library = try PhotoLibrary(in: home.fd)
       try library.add(photo, status, named: name(task.photo)) { (copy) throws(Errno) in
         do throws(PhotoRefusal) {
-          return try Self.checked(copy).type.fileExtension(for: task.photo.file)
+          let type = try Self.checked(copy).type
+          guard mayAdd() else { throw PhotoRefusal("it is not wanted any more", .ECANCELED) }
+          return type.fileExtension(for: task.photo.file)
         } catch {
           refusal = error
           throw error.cause

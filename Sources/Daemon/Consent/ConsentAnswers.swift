@@ -44,8 +44,47 @@ final class ConsentAnswers: Sendable {
   }
 
   private struct State {
-    var records: [Key: ConsentRecord] = [:]
+    private(set) var records: [Key: ConsentRecord] = [:]
     var owed: [Key: Owed] = [:]
+    /// The records in their order, once somebody has asked for them: a list is asked for page by page.
+    private var ordered: [ConsentRecord]?
+
+    /// Takes other records; the apps of users about which something else is decided by them.
+    mutating func replace(by records: [Key: ConsentRecord]) -> Set<AppOfUser> {
+      let before = self.records
+      self.records = records
+      ordered = nil
+      let changed = records.filter { before[$0.key] != $0.value }.values
+      let gone = before.filter { records[$0.key] == nil }.values
+      return Set((Array(changed) + gone).map { AppOfUser($0.identifier, $0.user) })
+    }
+
+    mutating func put(_ record: ConsentRecord?, _ key: Key) {
+      let before = records[key]
+      records[key] = record
+      if let before, let place = place(after: ConsentPosition(before), including: true) {
+        ordered?.remove(at: place)
+      }
+      if let record, let place = place(after: ConsentPosition(record)) { ordered?.insert(record, at: place) }
+    }
+
+    /// Where the first record after a position is; nil if nobody has asked for them in order.
+    private func place(after position: ConsentPosition, including: Bool = false) -> Int? {
+      guard let ordered else { return nil }
+      var (low, high) = (0, ordered.count)
+      while low < high {
+        let middle = (low + high) / 2
+        let found = ConsentPosition(ordered[middle])
+        if found < position || found == position && !including { low = middle + 1 } else { high = middle }
+      }
+      return low
+    }
+
+    mutating func all(after position: ConsentPosition?) -> ArraySlice<ConsentRecord> {
+      let all = ordered ?? records.values.inOrder { ConsentPosition($0) < ConsentPosition($1) }
+      ordered = all
+      return all[(position.flatMap { place(after: $0) } ?? 0)...]
+    }
   }
 
   private let state = Mutex(State())
@@ -69,7 +108,10 @@ final class ConsentAnswers: Sendable {
   private func keepOwed() { unrecorded.note { state.withLock { Set($0.owed.values) } } }
 
   /// Takes over what the registry has; what can't be read was not decided.
-  func load() {
+  ///
+  /// Gives the apps of users about which something else is decided than before.
+  @discardableResult
+  func load() -> Set<AppOfUser> {
     let known: [ConsentRecord]
     do throws(StoreError) {
       known = try registry(false)?.consents() ?? []
@@ -78,9 +120,10 @@ final class ConsentAnswers: Sendable {
       known = []
     }
     let records = Dictionary(known.map { (Key($0.identifier, $0.user, $0.service), $0) }) { $1 }
-    state.withLock { state in
-      state.records = records
-      for (key, owed) in state.owed { state.records[key] = owed.record }
+    return state.withLock { state in
+      var records = records
+      for (key, owed) in state.owed { records[key] = owed.record }
+      return state.replace(by: records)
     }
   }
 
@@ -138,9 +181,8 @@ final class ConsentAnswers: Sendable {
 
   /// All that was decided by a user, or by all, from a position on.
   func all(of user: UInt32?, after: ConsentPosition? = nil) -> [ConsentRecord] {
-    state.withLock { Array($0.records.values) }.filter { record in
-      (user == nil || record.user == user) && after.map { $0 < ConsentPosition(record) } ?? true
-    }.inOrder { ConsentPosition($0) < ConsentPosition($1) }
+    let all = state.withLock { $0.all(after: after) }
+    return user == nil ? Array(all) : all.filter { $0.user == user }
   }
 
   /// Notes a decision, or with nil that there is none any more.
@@ -171,7 +213,7 @@ final class ConsentAnswers: Sendable {
         refused: record?.changed)
     }
     state.withLock { state in
-      state.records[key] = record
+      state.put(record, key)
       state.owed[key] = owed
     }
     keepOwed()

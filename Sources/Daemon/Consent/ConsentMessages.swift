@@ -147,6 +147,8 @@ package enum AgentAnswer: Codable, Equatable, Sendable {
   case unreadable(String)
   /// It does not go on where somebody wants it to.
   case outdated
+  /// The photo is copied, and waits to be told that it may be added: the answer follows.
+  case copied
   /// The photo is in the library.
   case added
   /// Why it is not, and what the app gets as errno.

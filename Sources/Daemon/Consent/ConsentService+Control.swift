@@ -55,6 +55,12 @@ extension ConsentService {
     _ caller: ControlCaller
   ) throws(ControlFailure) -> [ConsentStatus] {
     let user = try self.user(asked, caller)
+    if decision != nil {
+      // Before its turn, for which others wait.
+      do throws(StoreError) { try Registry.requireAccount(user, waiting: true) } catch {
+        throw ControlFailure(error)
+      }
+    }
     let app = try installed(identifier, user)
     let services = service.map { [$0] } ?? PrivacyService.allCases
     var failure: ControlFailure?

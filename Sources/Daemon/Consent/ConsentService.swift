@@ -135,12 +135,29 @@ package final class ConsentService: ConsentKeeper {
     return !running.isEmpty
   }
 
-  /// Apps have come or gone, and with them what was decided about them.
-  func reconcile() {
-    turn.withLock { _ in
+  /// Apps have come or gone, and with them what was decided about them: it holds for apps that run, too.
+  ///
+  /// The result is what to say where an app may still be told what was found before.
+  @discardableResult
+  func reconcile() -> ControlFailure? {
+    let changed = turn.withLock { _ in
       answers.noteOwed()
-      answers.load()
+      return answers.load()
     }
+    if changed.isEmpty { return nil }
+    // Whoever begins from here on asks for what counts now.
+    let running = views.all(ended: true).filter {
+      changed.contains(AppOfUser($0.launch.app.identifier, $0.user))
+    }
+    return running.isEmpty ? nil : bringInLine(running)
+  }
+
+  /// Has views have what counts for each of them, and nothing else.
+  private func bringInLine(_ running: [RunningView]) -> ControlFailure? {
+    for (user, views) in Dictionary(grouping: running, by: \.user) {
+      apply(views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
+    }
+    return settle()
   }
 
   /// An administrator has assigned a team to another root: what its users have decided counts for apps under
@@ -150,10 +167,7 @@ package final class ConsentService: ConsentKeeper {
   @discardableResult
   func teamIsAssigned(_ views: [RunningView]) -> ControlFailure? {
     reconcile()
-    for (user, views) in Dictionary(grouping: views, by: \.user) {
-      apply(views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
-    }
-    return settle()
+    return bringInLine(views)
   }
 
   /// The registry has forgotten what a user without a home had decided: nothing of it counts any more, also
@@ -166,9 +180,7 @@ package final class ConsentService: ConsentKeeper {
       answers.dropOwed(of: user)
       answers.load()
     }
-    let running = views.all(user: user, ended: true)
-    apply(running.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
-    return settle()
+    return bringInLine(views.all(user: user, ended: true))
   }
 
   /// Records what could not be recorded before, if it can be now: before this process ends.

@@ -83,6 +83,9 @@ package final class GrantService: Sendable {
       guard !isReadOnly else { throw .store(.mountedReadOnly) }
       switch request {
       case .grant(let identifier, let path, let inode, let access, _):
+        do throws(StoreError) { try Registry.requireAccount(user, waiting: true) } catch {
+          throw .store(error)
+        }
         // What is looked at may lie on a volume that does not answer: whoever takes something back of the
         // same user's does not wait for that.
         let wanted = try wanted(identifier, path, inode, access, for: user, caller)
@@ -364,10 +367,12 @@ extension GrantService {
     let granted = volume.grantedNumbers
     guard let registry = try? registry(false), let known = try? registry.grantNumbers() else { return }
     let gone = granted.filter { !known.contains($0) }
-    guard !gone.isEmpty else { return }
-    let apps = volume.apps(ofGrants: gone)
-    volume.revokeGrants(gone)
-    tell(apps)
+    if !gone.isEmpty {
+      let apps = volume.apps(ofGrants: gone)
+      volume.revokeGrants(gone)
+      tell(apps)
+    }
+    followTeams(registry)
   }
 }
 

@@ -104,9 +104,8 @@ extension ConsentService {
 
   /// Tells an app what was read for it.
   func take(_ answer: AgentAnswer, toReading number: Int64, from reader: AgentPresence) -> ControlReply {
-    guard let call = readings.answered(number, by: reader.number) else {
-      return .failure(ControlFailure("nobody waits for this answer any more", .ESTALE))
-    }
+    if answer == .copied { return confirm(number, by: reader) }
+    guard let call = readings.answered(number, by: reader.number) else { return .failure(Self.tooLate) }
     switch answer {
     case .items(let page): call.give(.items(page))
     case .unreadable(let reason): call.give(.failure(ControlFailure(reason.sanitized, .EIO)))
@@ -114,13 +113,15 @@ extension ConsentService {
     case .added: call.give(.done)
     case .notAdded(let reason, let errno):
       call.give(.failure(ControlFailure(reason.sanitized, Errno(errno))))
-    case .allow, .deny, .dismiss, .chosen: call.give(.failure(ControlFailure(Self.noReader, .EIO)))
+    case .allow, .deny, .dismiss, .chosen, .copied: call.give(.failure(ControlFailure(Self.noReader, .EIO)))
     }
     return .done
   }
 
   static let noReader =
     "the command that has started the app does not read for it; start the app again with this version"
+
+  static let tooLate = ControlFailure("nobody waits for this answer any more", .ESTALE)
 
   private static let tooLong = "it took too long"
 

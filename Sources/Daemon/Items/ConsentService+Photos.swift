@@ -22,6 +22,18 @@ extension ConsentService {
     }
   }
 
+  /// Lets a photo be added that is copied, directly before it gets its name.
+  ///
+  /// If that was decided otherwise meanwhile, the app is told so, and the copy is thrown away.
+  func confirm(_ number: Int64, by reader: AgentPresence) -> ControlReply {
+    guard readings.isAwaited(number, by: reader.number),
+      let running = views.all(ended: true).first(where: { $0.number == reader.view })
+    else { return .failure(Self.tooLate) }
+    guard let refusal = refusalOfAdding(running, adds: true) else { return .done }
+    readings.answered(number, by: reader.number)?.give(.failure(refusal))
+    return .failure(Self.tooLate)
+  }
+
   /// What a process is not to add that is about to be given this; nil for nothing.
   ///
   /// What was decided since the app has asked counts.

@@ -111,6 +111,13 @@ final class Readings: Sendable {
     }
   }
 
+  /// Whether somebody waits for what a reader was given.
+  func isAwaited(_ number: Int64, by reader: UInt64) -> Bool {
+    state.withLock { state in
+      state.readings.contains { $0.number == number && $0.reader == reader && $0.call != nil }
+    }
+  }
+
   /// Who waits for what a reader has answered; nil if nobody does any more, or that was never asked of it.
   func answered(_ number: Int64, by reader: UInt64) -> PromptCall? {
     state.withLock { state in

@@ -93,7 +93,14 @@ struct RefusalTable {
   }
 
   /// Forgets what was refused to a user.
-  mutating func forget(_ user: UInt32) { sources = sources.filter { $0.key.account != user } }
+  ///
+  /// What was counted for another account, because the user was not known yet, goes with it.
+  mutating func forget(_ user: UInt32) {
+    sources = sources.filter { source, known in
+      source.account != user && known.user != user
+        && !known.repeated.values.contains { $0.entry?.user == user }
+    }
+  }
 
   /// What is to be told by now; `isLast`: all that is left.
   mutating func due(at now: Moment, isLast: Bool = false) -> [LogEntry] {

@@ -246,12 +246,15 @@ extension VolumeService {
   ) throws(VolumeFailure) -> VolumeRecord {
     let isForAll = store.description.mode == .system && user == 0 && !found.isEncrypted
     let owner = isForAll ? nil : user
+    // An account has as many by whichever of its numbers.
+    let account = owner.map { Payer(user: $0).user }
+    let isSameAccount = { (other: UInt32?) in other.map { Payer(user: $0).user } == account }
     let known: [VolumeRecord]
     do throws(StoreError) { known = try registry(false)?.volumes() ?? [] } catch { throw .store(error) }
     // What is there because somebody has looked for it has limits of its own.
     let added = known.filter { !isOfServer($0) }
     // One that was ejected counts for as long as it is used: each costs time.
-    let own = added.count { $0.owner == owner } + volume.attached.left(of: owner)
+    let own = added.count { isSameAccount($0.owner) } + volume.attached.left(where: isSameAccount)
     guard added.count < Self.most, owner == nil || own < Self.mostOfUser else {
       throw .tooMany
     }

@@ -44,6 +44,25 @@ struct LogFile: ~Copyable {
     try fd.writeAll(last == newline ? lines : [newline] + lines)
   }
 
+  /// Keeps those entries of a file that `keeps` wants, in one step; `temporary` is another name beside it.
+  static func rewrite(
+    _ name: String, by temporary: String, in directory: FD, keeping keeps: (LogEntry) -> Bool
+  ) throws(Errno) {
+    guard let file = LogFile(name, in: directory) else { return }
+    var lines: [UInt8] = []
+    var isAny = false
+    file.entries(after: 0) { entry, _ in
+      if keeps(entry) { lines += line(entry) } else { isAny = true }
+      return true
+    }
+    guard isAny else { return }
+    if directory.has(temporary) { try directory.remove(temporary, directory: false) }
+    let new = try directory.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+    try new.fd.writeAll(lines)
+    try new.fd.synchronize(dataOnly: false)
+    try directory.rename(temporary, to: directory, name, flags: 0)
+  }
+
   static let newline = UInt8(ascii: "\n")
 
   static func line(_ entry: LogEntry) -> [UInt8] {

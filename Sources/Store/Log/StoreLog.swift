@@ -90,9 +90,25 @@ package final class StoreLog: Sendable {
           }
           state.withLock { _ = $0.last.removeValue(forKey: "\(user)\(kind)") }
         }
+        // It may have been taken for a number of another account's.
+        let holder = SubordinateUsers.ofThisMachine.holder(of: user)
+        if holder != user { try Self.removeEntries(of: user, from: "\(holder)", in: directory.fd) }
       }
     }
   }
+
+  private static func removeEntries(
+    of user: UInt32, from owner: String, in directory: FD
+  ) throws(Errno) {
+    for kind in kinds {
+      for name in ["\(owner)\(kind)\(oldSuffix)", "\(owner)\(kind)"] {
+        try LogFile.rewrite(name, by: rewrittenName, in: directory) { $0.user != user }
+      }
+    }
+  }
+
+  /// What a process leaves that is stopped while it deletes entries.
+  private static let rewrittenName = ".rewritten"
 
   private static let kinds = [".denied", ".done"]
 
@@ -103,7 +119,7 @@ package final class StoreLog: Sendable {
     for entry in (try? directory.entries()) ?? [] {
       let name = String(decoding: entry.name, as: UTF8.self)
       let base = name.hasSuffix(Self.oldSuffix) ? String(name.dropLast(Self.oldSuffix.utf8.count)) : name
-      guard let file = LogFile(name, in: directory) else { continue }
+      guard name != Self.rewrittenName, let file = LogFile(name, in: directory) else { continue }
       last[base] = max(last[base] ?? 0, file.lastNumber())
     }
     state.withLock { state in
@@ -127,11 +143,12 @@ package final class StoreLog: Sendable {
     if store.lockDescriptor == nil { state.withLock { $0.isOpen = false } }
     open(directory.fd)
     let (last, highest) = state.withLock { ($0.last, $0.highest) }
+    let others = OthersEntries(of: query.user, store)
     var found: [(entry: LogEntry, length: Int)] = []
     // From here on there may be more in a file.
     var end = UInt64.max
     for (name, number) in last where number > query.after && query.mayBe(in: name) {
-      let read = read(name, in: directory.fd, query)
+      let read = read(name, in: directory.fd, query, others)
       if read.count == LogPage.mostEntries { end = min(end, read.last?.entry.number ?? end) }
       found += read
     }
@@ -151,14 +168,16 @@ package final class StoreLog: Sendable {
 
   /// The first entries of a file and of the one before it, as many as there may be in a page.
   private func read(
-    _ name: String, in directory: FD, _ query: LogQuery
+    _ name: String, in directory: FD, _ query: LogQuery, _ others: OthersEntries
   ) -> [(entry: LogEntry, length: Int)] {
     var found: [(entry: LogEntry, length: Int)] = []
     // Opened in this order, a new file that is begun meanwhile hides none; then both are the same.
     let current = LogFile(name, in: directory)
     let old = LogFile(name + Self.oldSuffix, in: directory)
     func add(_ entry: LogEntry, _ length: Int) -> Bool {
-      if query.matches(entry), entry.number > found.last?.entry.number ?? 0 { found.append((entry, length)) }
+      if query.matches(entry, others), entry.number > found.last?.entry.number ?? 0 {
+        found.append((entry, length))
+      }
       return found.count < LogPage.mostEntries
     }
     if let old { old.entries(after: query.after, add) }
@@ -168,6 +187,31 @@ package final class StoreLog: Sendable {
 
   fileprivate static func owner(_ name: String) -> Substring { name.prefix { $0 != "." } }
   fileprivate static var everybodys: String { machine }
+}
+
+/// Which entries somebody sees that are about another number: those of the IDs that their account was given
+/// besides its own, and of nobody who is an account or has a home.
+///
+/// Files are those of accounts, as far as these were known when an entry was written.
+private final class OthersEntries {
+  private let user: UInt32?
+  private let store: Store
+  private lazy var owners = store.homeOwners
+  private var known: [UInt32: Bool] = [:]
+
+  init(of user: UInt32?, _ store: Store) {
+    self.user = user
+    self.store = store
+  }
+
+  func areSeen(of owner: UInt32) -> Bool {
+    if let seen = known[owner] { return seen }
+    let users = SubordinateUsers.ofThisMachine
+    let seen =
+      users.holder(of: owner) == user && !owners.contains(owner) && !users.numbers.find(owner)
+    known[owner] = seen
+    return seen
+  }
 }
 
 /// Which entries somebody wants.
@@ -197,14 +241,15 @@ package struct LogQuery: Codable, Equatable, Sendable {
     if deniedOnly, !file.hasSuffix(".denied") { return false }
     guard let user else { return true }
     let owner = StoreLog.owner(file)
-    // Before it was an account's, an ID had files of its own.
-    return owner == StoreLog.everybodys || owner == "\(user)" || owner == "\(Payer(user: user).user)"
+    // Before it was an account's, an ID had files of its own; before it was known to be an account itself,
+    // it had none.
+    return owner == StoreLog.everybodys || owner == "\(user)"
+      || owner == "\(SubordinateUsers.ofThisMachine.holder(of: user))"
   }
 
-  fileprivate func matches(_ entry: LogEntry) -> Bool {
+  fileprivate func matches(_ entry: LogEntry, _ others: OthersEntries) -> Bool {
     if let since, (entry.until ?? entry.time) < since { return false }
-    // The files are those of accounts; one of the IDs that an account was given besides sees its own entries.
-    if let user, let owner = entry.user, owner != user, Payer(user: user).user != user { return false }
+    if let user, let owner = entry.user, owner != user, !others.areSeen(of: owner) { return false }
     return app.map { $0.lowercased() == entry.app?.lowercased() } ?? true
   }
 }

@@ -94,6 +94,7 @@ extension Registry {
   ///
   /// Throws if the app is not installed any more; `app` is the copy of which the decision was made.
   package func put(_ consent: ConsentRecord, about app: InstalledApp? = nil) throws(StoreError) {
+    try Self.requireAccount(consent.user)
     try change { (database) throws(StoreError) in
       try Self.requireApp(of: consent, app, in: database)
       try Self.requireRoom(for: consent, in: database)

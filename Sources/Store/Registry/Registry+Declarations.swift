@@ -143,6 +143,7 @@ extension Registry {
 
   /// Notes which app a user has chosen for a type; with none, that it is open again.
   package func choose(_ app: InstalledApp?, for type: String, of user: UInt32) throws(StoreError) {
+    if app != nil { try Self.requireAccount(user) }
     try change { (database) throws(StoreError) in
       guard let app else {
         return try database.run(

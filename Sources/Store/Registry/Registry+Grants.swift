@@ -38,6 +38,18 @@ extension Registry {
     }
   }
 
+  /// The same of all teams that were assigned to another root before.
+  package func teamsOfGrantsWithFormerRoots() throws(StoreError) -> [Int64: Team] {
+    try use { (database) throws(StoreError) in
+      let rows = try database.rows(
+        "SELECT id, team, root FROM grants WHERE team IN (SELECT team FROM former_roots)"
+      ) { (row) throws(StoreError) in
+        (try row.integer(0), Team(try row.text(1), root: try row.digest(2)))
+      }
+      return Dictionary(rows) { $1 }
+    }
+  }
+
   /// All grants, or those of some numbers, in the order in which they were given.
   package func grants(among numbers: Set<Int64>? = nil) throws(StoreError) -> [GrantRecord] {
     try use { (database) throws(StoreError) in
@@ -66,7 +78,8 @@ extension Registry {
 
   /// Notes a grant, and gives it with its number.
   package func add(_ grant: GrantRecord) throws(StoreError) -> GrantRecord {
-    try change { (database) throws(StoreError) in
+    try Self.requireAccount(grant.user)
+    return try change { (database) throws(StoreError) in
       let counts = try database.rows(
         "SELECT count(*), count(*) FILTER (WHERE identifier = ?) FROM grants WHERE user = ?",
         .text(grant.identifier.text), .integer(Int64(grant.user))

@@ -23,6 +23,16 @@ extension Registry {
       """, .integer(Int64(user)), .text(name))
   }
 
+  /// Throws for a number that an account has been given besides its own.
+  ///
+  /// No app runs for it, and there are tens of thousands: what is limited for each user would be limited for
+  /// nobody. Nobody waits here; whoever has made sure with ``requireAccount(_:waiting:)`` is right.
+  package static func requireAccount(_ user: UInt32, waiting: Bool = false) throws(StoreError) {
+    let users = SubordinateUsers.ofThisMachine
+    let account = waiting ? users.giver(of: user) ?? user : users.account(of: user)
+    guard account == user else { throw .additionalID(user: user, account: account) }
+  }
+
   /// By whom there is something for a number that has no home, and that an account of this name has.
   ///
   /// If the account's `homeIsBack`, it is about to be adopted.
@@ -108,7 +118,7 @@ extension Registry {
   }
 
   /// The owners of homes that lie elsewhere, by the names of the homes, as far as they are known.
-  func ownersOfHomesElsewhere() throws(StoreError) -> [[UInt8]: UInt32] {
+  package func ownersOfHomesElsewhere() throws(StoreError) -> [[UInt8]: UInt32] {
     let rows = try use { (database) throws(StoreError) in
       let path = database.path
       return try database.rows(

@@ -132,7 +132,9 @@ package final class AttachedVolumes: Sendable {
   }
 
   /// How many of an owner's are no part of the tree any more, and still in use.
-  package func left(of owner: UInt32?) -> Int { leaving.withLock { $0.count { $0.record.owner == owner } } }
+  package func left(where isMeant: (_ owner: UInt32?) -> Bool) -> Int {
+    leaving.withLock { $0.count { isMeant($0.record.owner) } }
+  }
 
   // MARK: Those that are not there
 

@@ -55,10 +55,10 @@ internal import Testing
   }
 
   private func add(
-    _ file: String, token: String? = nil, by intake: PhotoIntake? = nil
+    _ file: String, token: String? = nil, by intake: PhotoIntake? = nil, mayAdd: () -> Bool = { true }
   ) throws -> AgentAnswer {
     try (intake ?? self.intake()).answer(
-      AddingTask(AddedPhoto(file, token: token), data: Self.data, home: "anna"))
+      AddingTask(AddedPhoto(file, token: token), data: Self.data, home: "anna"), mayAdd: mayAdd)
   }
 
   /// Whether it is added; says why not.
@@ -95,6 +95,21 @@ internal import Testing
     #expect(try self.status(path("Pictures")).permissions == 0o700)
     // It stays the app's own.
     #expect(access(temporary.appending("\(Self.data)/a.jpg"), F_OK) == 0)
+  }
+
+  /// What is not wanted any more when it is copied leaves nothing, and takes nothing from another one.
+  @Test func unwantedCopyIsThrownAway() throws {
+    try writePhoto()
+    try writePhoto("b.jpg")
+    var asked = 0
+    let answer = try add("a.jpg") {
+      #expect(added().allSatisfy { $0.hasSuffix(".jpg") == false })
+      asked += 1
+      return false
+    }
+    #expect(errno(answer) == .ECANCELED && asked == 1 && added() == [])
+    #expect(try isAdded("b.jpg") && added().count == 1)
+    #expect(try isAdded("a.jpg") && added().count == 2)
   }
 
   /// What is there is where photos go.
