@@ -47,7 +47,7 @@ extension StoreCheck {
         check(container, registry, apps)
       }
     }
-    checkUnrecorded(among: Set(containers.map(\.path)))
+    checkUnrecorded(among: Set(containers.map { ExactText($0.path) }))
     checkHeld(registry)
   }
 
@@ -135,7 +135,7 @@ extension StoreCheck {
   }
 
   /// What lies where containers do, and is none.
-  private mutating func checkUnrecorded(among known: Set<String>) {
+  private mutating func checkUnrecorded(among known: Set<ExactText>) {
     guard let homes = try? Homes(tree: store.tree, path: store.path, mode: store.description.mode).list()
     else { return }
     for home in homes {
@@ -152,7 +152,8 @@ extension StoreCheck {
             "is a copy that 'insula import' or 'insula deliver' is making, or could not complete",
             "the next one into this home removes what is left over; so does 'rm -r'")
         }
-        for name in names(in: place) where !name.hasPrefix(".") && !known.contains("\(place)/\(name)") {
+        for name in names(in: place)
+        where !name.hasPrefix(".") && !known.contains(ExactText("\(place)/\(name)")) {
           found(
             .warning, "\(store.path)/tree/\(place)/\(name)", "is not a container that insula created",
             "it can't be moved while the store is mounted; "

@@ -30,10 +30,17 @@ package final class TemporaryAccount: Sendable {
   private let groups: [TemporaryGroup]
 
   /// Makes it, with a group of its own or the one that is given, and as a member of others.
-  package init(primaryGroup: TemporaryGroup? = nil, groups: [TemporaryGroup] = []) throws {
+  ///
+  /// With `called` its name is that, and may be any text; with `twin` it has the number of another account.
+  package init(
+    called chosen: String? = nil, twin: TemporaryAccount? = nil, primaryGroup: TemporaryGroup? = nil,
+    groups: [TemporaryGroup] = []
+  ) throws {
     self.groups = groups + (primaryGroup.map { [$0] } ?? [])
-    let name = newName()
+    let name = chosen ?? newName()
     var words = ["useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh"]
+    if chosen != nil { words.append("--badname") }
+    if let twin { words += ["--non-unique", "--uid", "\(twin.account.uid)"] }
     if let primaryGroup { words += ["--gid", primaryGroup.name] }
     if !groups.isEmpty { words += ["--groups", groups.map(\.name).joined(separator: ",")] }
     let result = try administer(words + [name])
@@ -42,6 +49,9 @@ package final class TemporaryAccount: Sendable {
     }
     self.account = account
   }
+
+  /// A name that no other test has.
+  package static func unusedName() -> String { newName() }
 
   /// Makes it a member of one more group, which its running processes are not told.
   package func join(_ group: TemporaryGroup) throws {

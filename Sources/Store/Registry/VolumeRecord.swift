@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Policy
 
 /// What lies outside the store and is a volume of its tree.
 package struct VolumeRecord: Equatable, Sendable {
@@ -124,6 +125,12 @@ extension VolumeRecord {
       switch path {
       case "Volumes": self = .volumes
       case "Network": self = .network
+
+    // Byte by byte: two computers whose names look alike are two.
+
+    package static func == (one: Place, other: Place) -> Bool { one.path.hasSameBytes(as: other.path) }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(ExactText(path)) }
       case "Users": self = .users
       default:
         let host = path.dropFirst(Self.servers.count)
