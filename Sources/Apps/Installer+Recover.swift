@@ -101,7 +101,7 @@ extension Installer {
       guard seal == intent.app.seal else {
         return try registered { () throws(StoreError) in try registry.abandon(noted) }
       }
-      if let before = intent.before, before.path != intent.app.path, let directory {
+      if let before = intent.before, !before.path.hasSameBytes(as: intent.app.path), let directory {
         let old = try registered { () throws(StoreError) in
           try StagedTree(forTakingIn: store, from: before.path)
         }

@@ -21,11 +21,17 @@ extension Installer {
     try recover(domain, by: caller)
     // Made again if somebody has moved it away: the app is gone then, and the list must learn it.
     let directory = try open(domain, by: caller, doing: "remove apps from", making: true)
-    let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
-    guard let app = apps.first(where: { $0.identifier.isSame(as: identifier) && $0.user == directory.user })
-    else { return (nil, try removeLeft(by: identifier, directory, caller, keepingData)) }
-    guard directory.holds(app) else {
-      throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")
+    let apps = try apps(seenIn: directory)
+    var found = apps.first { $0.identifier.isSame(as: identifier) && $0.user == directory.user }
+    if found.map({ !directory.holds($0) }) ?? false {
+      // One that could not become its user's, who has another copy.
+      found = try strays(in: directory).first { $0.identifier.isSame(as: identifier) }
+      if found == nil {
+        throw .notInstalled(identifier: identifier.text, domain: "/\(directory.path)")
+      }
+    }
+    guard let app = found else {
+      return (nil, try removeLeft(by: identifier, directory, caller, keepingData))
     }
     try refuseWhileRunning(app)
     let old = try registered { () throws(StoreError) in

@@ -113,7 +113,7 @@ extension Installer {
     _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
     _ allowingDowngrade: Bool, _ mayRun: Bool, _ report: InstallReport
   ) throws(AppFailure) -> InstalledApp {
-    let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
+    let apps = try apps(seenIn: directory)
     let known = apps.first { $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user }
     guard let known else {
       let path = BundlePlace(parent: directory.path, name: name).path

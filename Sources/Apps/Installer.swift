@@ -88,7 +88,7 @@ package final class Installer: Sendable {
     _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
     _ report: InstallReport
   ) throws(AppFailure) {
-    let apps = try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
+    let apps = try apps(seenIn: directory)
     if let known = apps.first(where: {
       $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user
     }) {

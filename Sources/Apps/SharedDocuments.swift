@@ -19,17 +19,17 @@ package struct SharedDocuments: Sendable {
     of user: UInt32, home: String, in store: Store, _ registry: Registry, _ names: DisplayNames
   ) throws(StoreError) {
     let documents = try registry.documents(for: user)
-    var shown: [String: String] = [:]
+    var shown: [ExactText: String] = [:]
     func displayName(_ path: String, otherwise name: String) -> String {
-      if let known = shown[path] { return known }
+      if let known = shown[ExactText(path)] { return known }
       let found = Self.displayName(of: path, in: store, names) ?? name
-      shown[path] = found
+      shown[ExactText(path)] = found
       return found
     }
     apps = Self.shared(by: documents, home: home) { displayName($0.path, otherwise: $0.name) }
-    let paths = Set(documents.map(\.path))
+    let paths = Set(documents.map { ExactText($0.path) })
     var clouds: [FilesPlaces.Documents] = []
-    for app in try registry.apps() where paths.contains(app.path) {
+    for app in try registry.apps() where paths.contains(ExactText(app.path)) {
       // Apps may share one; it has the name of the app that was there first.
       for cloud in app.clouds where !clouds.contains(where: { $0.identifier == cloud.text }) {
         clouds.append(Self.place(cloud, .cloud, home, displayName(app.path, otherwise: app.name)))

@@ -41,6 +41,14 @@ package struct BundlePlace: Hashable, Sendable {
   }
 
   package var path: String { parent.isEmpty ? name : "\(parent)/\(name)" }
+
+  // Byte by byte: two that look alike are two.
+
+  package static func == (one: BundlePlace, other: BundlePlace) -> Bool {
+    one.path.hasSameBytes(as: other.path)
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(ExactText(path)) }
 }
 
 /// Observes changes of the tree: implemented by a daemon that serves it meanwhile.

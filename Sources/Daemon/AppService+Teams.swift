@@ -20,7 +20,7 @@ extension AppService {
       let others = try handler.registry.apps().filter {
         $0.team.hasSameBytes(as: team) && $0.root != root
       }
-      return try tree.views.keepingFromStarting(Set(others.map(\.path))) {
+      return try tree.views.keepingFromStarting(others.map(\.path)) {
         let before: [UInt8]?
         do throws(ControlFailure) {
           before = try handler.assign(team, to: root, by: caller)

@@ -26,12 +26,12 @@ struct AppShapes {
     let apps = Dictionary(
       try registry.apps().map { (Key(identifier: $0.identifier, user: $0.user), $0.path) }
     ) { first, _ in first }
-    var known: [String: Bool] = [:]
+    var known: [ExactText: Bool] = [:]
     let paths = containers.compactMap { container -> String? in
       let own = apps[Key(identifier: container.identifier, user: container.user)]
       guard let app = own ?? apps[Key(identifier: container.identifier, user: nil)] else { return nil }
-      let isMac = known[app] ?? isOfMacShape(app)
-      known[app] = isMac
+      let isMac = known[ExactText(app)] ?? isOfMacShape(app)
+      known[ExactText(app)] = isMac
       return isMac ? container.path : nil
     }
     volume.noteMacContainers(at: paths)

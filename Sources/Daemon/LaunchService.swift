@@ -261,7 +261,7 @@ final class LaunchService: Sendable {
     }
     return .job(.endings) { [self] reporter in
       let awaited = awaitedUpdates(of: found.map(\.launch.app), by: caller)
-      return server.views.keepingFromStarting(Set(awaited.map(\.path))) {
+      return server.views.keepingFromStarting(awaited.map(\.path)) {
         // With those that have begun meanwhile.
         let found = views(of: user, for: caller).filter { $0.launch.app.identifier.isSame(as: identifier) }
         for view in found { view.note(.kill(by: caller.uid, signal: nil)) }

@@ -106,14 +106,14 @@ package final class RunningViews: Sendable {
     /// What each of them takes of its user's budget.
     var shares: [UInt64: BudgetShare] = [:]
     /// How many are about to run from a bundle, and of an app for a user.
-    var starting: [String: Int] = [:]
+    var starting: [ExactText: Int] = [:]
     var beginning: [AppOfUser: Int] = [:]
     /// Of these none begins to run: something is just being done to what they have.
     var closed: Set<AppOfUser> = []
     /// Bundles of which another version is just taking the place, or nothing.
-    var changing: Set<String> = []
+    var changing: Set<ExactText> = []
     /// Bundles from which nothing begins to run: an update waits, and what runs is being ended for it.
-    var awaited: [String: Int] = [:]
+    var awaited: [ExactText: Int] = [:]
     var isEnding = false
     /// How many views have ended, and whether nobody is to wait for more.
     var ended: UInt64 = 0
@@ -148,7 +148,7 @@ package final class RunningViews: Sendable {
 
   /// Those that run something in a bundle, or in the system domain.
   func all(using path: String) -> [RunningView] {
-    all().filter { $0.launch.executablePlaces.contains(path) }
+    all().filter { $0.launch.runs(from: path) }
   }
 
   /// The view that a process of a user's has begun last.
@@ -220,7 +220,8 @@ package final class RunningViews: Sendable {
   ///
   /// It waits until nothing is being done to what the app has, which takes no longer than a rename.
   func start(_ app: AppOfUser, from path: String) -> Bool {
-    state.wait(until: { !$0.closed.contains(app) }) { state in
+    let path = ExactText(path)
+    return state.wait(until: { !$0.closed.contains(app) }) { state in
       guard !state.isEnding, state.awaited[path] == nil, !state.changing.contains(path),
         !state.changing.contains(Self.system)
       else { return false }
@@ -232,15 +233,16 @@ package final class RunningViews: Sendable {
 
   func started(_ app: AppOfUser, from path: String) {
     state.change { state in
-      Self.countDown(&state.starting[path])
+      Self.countDown(&state.starting[ExactText(path)])
       Self.countDown(&state.beginning[app])
     }
   }
 
   /// Does `body`, while nothing begins to run from these bundles; what was just beginning has begun before.
   func keepingFromStarting<Result, Failure: Error>(
-    _ paths: Set<String>, _ body: () throws(Failure) -> Result
+    _ paths: [String], _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
+    let paths = Set(paths.map(ExactText.init))
     state.withLock { state in
       for path in paths { state.awaited[path, default: 0] += 1 }
     }
@@ -278,18 +280,19 @@ package final class RunningViews: Sendable {
     try body()
   }
 
-  private static let system = "System"
+  private static let system = ExactText("System")
 
   /// Changes what is at a path, from which nothing runs meanwhile; EBUSY if something does.
   func changing(_ path: String, _ body: () throws(Errno) -> Void) throws(Errno) {
+    let place = ExactText(path)
     let isFree = state.withLock { state in
-      let isStarting = path == Self.system ? !state.starting.isEmpty : state.starting[path] != nil
-      let isUsed = state.views.values.contains { $0.launch.executablePlaces.contains(path) && $0.isAlive }
+      let isStarting = place == Self.system ? !state.starting.isEmpty : state.starting[place] != nil
+      let isUsed = state.views.values.contains { $0.launch.runs(from: path) && $0.isAlive }
       guard !isStarting, !isUsed else { return false }
-      return state.changing.insert(path).inserted
+      return state.changing.insert(place).inserted
     }
     guard isFree else { throw .EBUSY }
-    defer { _ = state.withLock { $0.changing.remove(path) } }
+    defer { _ = state.withLock { $0.changing.remove(place) } }
     try body()
   }
 

@@ -4,6 +4,7 @@
 internal import Fuse
 internal import Glibc
 package import LinuxIO
+internal import Policy
 internal import Store
 internal import Synchronization
 internal import Volume
@@ -366,7 +367,7 @@ package final class Server: Sendable {
     guard let place = MountTable.place(of: device, madeAt: mountPoint) else { throw .EINVAL }
     guard !isSystem else { return try Mount.remove(device, at: place, lazily: lazily) }
     // The helper knows that path alone.
-    guard place == mountPoint else { throw .EINVAL }
+    guard place.hasSameBytes(as: mountPoint) else { throw .EINVAL }
     try helper.removeTree(lazily: lazily)
   }
 

@@ -105,7 +105,9 @@ package struct MountTable: Sendable {
   }
 
   /// What is on top at exactly this path, which must be absolute and free of links.
-  package func top(at path: String) -> MountEntry? { entries.last { $0.mountPoint == path } }
+  package func top(at path: String) -> MountEntry? {
+    entries.last { $0.mountPoint.utf8.elementsEqual(path.utf8) }
+  }
 
   /// The whole of a filesystem that was mounted at a path: there, or where the directory has been moved to.
   ///
@@ -113,7 +115,9 @@ package struct MountTable: Sendable {
   /// or something else lies over it.
   package func mount(of device: DeviceNumber, madeAt path: String) -> MountEntry? {
     if let top = top(at: path), top.device == device { return top }
-    return entries.first { $0.device == device && $0.root == "/" && $0.mountPoint != path }
+    return entries.first {
+      $0.device == device && $0.root == "/" && !$0.mountPoint.utf8.elementsEqual(path.utf8)
+    }
   }
 
   /// Where that is.

@@ -93,7 +93,7 @@ package struct MountsEverywhere: Sendable {
     let answers = look.answers(about: processes) { process -> [String]? in
       Self.mounts(byProcess[process]?.processes ?? [], in: place)
     }
-    var known = Set(binding.map(\.mountPoint))
+    var known = Set(binding.map { Array($0.mountPoint.utf8) })
     for namespace in namespaces {
       guard let process = namespace.processes.first else { continue }
       guard let mounts = answers[process] ?? nil else {
@@ -101,7 +101,7 @@ package struct MountsEverywhere: Sendable {
         continue
       }
       // What is mounted for all is in each namespace.
-      for mountPoint in mounts where known.insert(mountPoint).inserted {
+      for mountPoint in mounts where known.insert(Array(mountPoint.utf8)).inserted {
         let found = MountTable.Found(mountPoint: mountPoint, process: process)
         if rank(namespace) < 2 { binding.append(found) } else { others.append(found) }
       }

@@ -10,20 +10,20 @@ package enum NumberHolder: Equatable, Sendable {
   /// Nobody knows: nothing is noted.
   case unknown
 
-  /// `name` is that of the account; `noted` is what the account of the number was called when the first
-  /// decision was made, if that is known.
+  /// `name` is that of the account.
   ///
-  /// What was decided by an account of which nothing is known is a former one's: at worst somebody is asked
-  /// once more.
-  package init(of name: String, noted: String?, home: FormerHome, hasDecisions: Bool) {
+  /// `noted` is what the account of the number was called when the first decision was made, if that is known.
+  /// `isNotedThere` says whether an account is called that and has the
+  /// number: several accounts can have one.
+  package init(of name: String, noted: String?, isNotedThere: Bool, home: FormerHome) {
     switch home {
     case .accounts: self = .account
     case .gone: self = .former
     case .never:
       if let noted {
-        self = noted.hasSameBytes(as: name) ? .account : .former
+        self = isNotedThere || noted.hasSameBytes(as: name) ? .account : .former
       } else {
-        self = hasDecisions ? .former : .unknown
+        self = .unknown
       }
     }
   }

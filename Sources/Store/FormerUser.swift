@@ -80,8 +80,8 @@ extension Store {
     return switch try registry.holder(of: former.user, named: name, homeIsBack: former.isHomeBack) {
     case .account: []
     case .former: .all
-    // Nothing that they may have thrown away themselves is deleted without need.
-    case .unknown: .log
+    // At worst somebody is asked once more. Nothing that they may have thrown away themselves is taken.
+    case .unknown: try registry.hasDecisions(of: former.user) ? [.decisions, .log] : .log
     }
   }
 

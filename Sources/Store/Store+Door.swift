@@ -62,9 +62,9 @@ extension Store {
   ) -> [StoreDoorFinding] {
     let own = realPath(path ?? named) ?? path
     var found: [StoreDoorFinding] = []
-    var seen: Set<String> = []
+    var seen: Set<ExactText> = []
     for path in [own, named].compactMap({ $0 }) {
-      let isOwn = path == own
+      let isOwn = own.map(path.hasSameBytes) ?? false
       // What can't be walked does not lead there.
       _ = try? PathWalk.open(withoutEnd(path)) { (step) throws(Errno) in
         let (object, status) =
@@ -73,7 +73,7 @@ extension Store {
           case .link(let link, let status): (link, status)
           }
         let place = String(decoding: try object.ownPath(), as: UTF8.self)
-        guard seen.insert(place).inserted, !ProcessID.isUnmapped(status.st_uid),
+        guard seen.insert(ExactText(place)).inserted, !ProcessID.isUnmapped(status.st_uid),
           let problem = problem(of: object, status, for: user)
         else { return }
         found.append(

@@ -39,6 +39,7 @@ extension StoreCheck {
         .failure, "\(store.path)/tree/\(app.path)", "is missing: the bundle of \(app.identifier)",
         "restore it from a backup, or install the app again")
     }
+    checkOwners(of: apps, intents, registry)
     for noted in intents { checkInterrupted(noted.intent) }
     for container in containers {
       if container.isMarkedForRemoval {
@@ -47,7 +48,7 @@ extension StoreCheck {
         check(container, registry, apps)
       }
     }
-    checkUnrecorded(among: Set(containers.map(\.path)))
+    checkUnrecorded(among: Set(containers.map { ExactText($0.path) }))
     checkHeld(registry)
   }
 
@@ -134,8 +135,32 @@ extension StoreCheck {
       "'insula check --repair' writes it again, as does the next use of the app", repair: complete)
   }
 
+  /// Apps in a home are noted for its owner, whose number may have changed since.
+  private mutating func checkOwners(of apps: [InstalledApp], _ intents: [NotedIntent], _ registry: Registry?)
+  {
+    let homes = try? Homes(tree: store.tree, path: store.path, mode: store.description.mode).list()
+    let known = (homes ?? []).filter { !$0.isAway }.map { (ExactText($0.name), $0.uid) }
+    let owners = Dictionary(known) { first, _ in first }
+    for app in apps {
+      guard let user = app.user, let home = Homes.name(in: app.path), let owner = owners[ExactText(home)],
+        owner != user, !intents.contains(where: { $0.intent.isAbout(app) }), isThere(app, registry)
+      else { continue }
+      found(
+        .failure, "\(store.path)/tree/\(app.path)",
+        "is noted as an app of uid \(user), but the home is of uid \(owner), who can't start it",
+        "'insula check --repair' gives it to the owner of the home, unless the owner has another copy"
+      ) { () throws(Errno) in
+        do throws(StoreError) {
+          guard try registry?.give(app, to: owner) == true else { throw StoreError.noApp(identifier: "") }
+        } catch {
+          throw .EEXIST
+        }
+      }
+    }
+  }
+
   /// What lies where containers do, and is none.
-  private mutating func checkUnrecorded(among known: Set<String>) {
+  private mutating func checkUnrecorded(among known: Set<ExactText>) {
     guard let homes = try? Homes(tree: store.tree, path: store.path, mode: store.description.mode).list()
     else { return }
     for home in homes {
@@ -152,7 +177,8 @@ extension StoreCheck {
             "is a copy that 'insula import' or 'insula deliver' is making, or could not complete",
             "the next one into this home removes what is left over; so does 'rm -r'")
         }
-        for name in names(in: place) where !name.hasPrefix(".") && !known.contains("\(place)/\(name)") {
+        for name in names(in: place)
+        where !name.hasPrefix(".") && !known.contains(ExactText("\(place)/\(name)")) {
           found(
             .warning, "\(store.path)/tree/\(place)/\(name)", "is not a container that insula created",
             "it can't be moved while the store is mounted; "

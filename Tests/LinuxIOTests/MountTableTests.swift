@@ -39,6 +39,18 @@ internal import Testing
     #expect(servers == [1001, 0, nil, nil, nil])
   }
 
+  /// Two directories whose names look alike are two.
+  @Test func mountPointsAreBytes() throws {
+    let table = MountTable(
+      parsing: """
+        40 22 0:35 / /home/\u{e9} rw - tmpfs none rw
+        41 22 0:36 / /home/e\u{301} rw - tmpfs none rw
+        """)
+    #expect(table.top(at: "/home/\u{e9}")?.id == 40 && table.top(at: "/home/e\u{301}")?.id == 41)
+    let moved = table.mount(of: DeviceNumber(major: 0, minor: 35), madeAt: "/home/e\u{301}")
+    #expect(moved?.id == 40)
+  }
+
   @Test func unescapes() {
     #expect(MountTable(parsing: text).entries[2].mountPoint == "/mnt/a b\\c")
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Foundation
 internal import Glibc
 internal import LinuxIO
 internal import TestSupport
@@ -58,6 +59,42 @@ struct HiddenProcessTests {
     try hiding.end()
     try end(user)
     #expect(try mounted.unmount().ending == .ok)
+  }
+
+  /// Of two users who hide, one locks a volume and root the other's; who uses one openly is named.
+  @Test(.enabled(if: EncryptedFixture.isPossible, "gocryptfs is missing"))
+  func volumesAreLockedBesideProcessesThatHide() throws {
+    let fixture = try EncryptedFixture()
+    let (anna, ben) = (try HidingProcesses(), try HidingProcesses())
+    // Those whose volumes are unlocked; pgrep(1) would wait for who hides.
+    func owners() throws -> Set<UInt32> {
+      let processes = try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { Int32($0) }
+      let programs = processes.filter {
+        FD.text(of: "/proc/\($0)/comm", limit: 64) == "gocryptfs\n"
+      }
+      return Set(programs.compactMap { ProcessID.user(of: $0) }).intersection([
+        anna.account.uid, ben.account.uid,
+      ])
+    }
+    for (name, user) in [("Annas", anna), ("Bens", ben)] {
+      try fixture.expect("create \(name); echo x >$V/\(name)/x; cat $V/\(name)/x", "x\n", as: user.account)
+    }
+    #expect(try owners() == [anna.account.uid, ben.account.uid])
+    // Of a user who hides no other process is looked at.
+    let user = try sleeper(in: fixture.run.mounted.path("Volumes/Bens"))
+    defer { kill(user, SIGKILL) }
+    for user in [anna, ben] { try user.hide() }
+    try fixture.expect("volume lock Annas; ls $V", "Bens\n", as: RunFixture.root)
+    #expect(try owners() == [ben.account.uid])
+    for account in [RunFixture.root, ben.account] {
+      try fixture.refuse(
+        "volume lock Bens", "Bens is in use: pid \(user) (sleep): working directory", .busy, as: account)
+    }
+    try end(user)
+    try fixture.expect("volume lock --all; ls $V", "", as: ben.account)
+    #expect(try owners() == [])
+    for user in [anna, ben] { user.expectToHide() }
+    for user in [anna, ben] { try user.end() }
   }
 
   /// A home is removed although its own user hides, and another one; both are named.

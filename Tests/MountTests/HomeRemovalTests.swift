@@ -10,6 +10,29 @@ internal import Testing
 /// A home that goes takes its owner's apps with it.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct HomeRemovalTests {
+  /// An account has got another number, and its home with it: its apps are noted for the former one.
+  @Test(arguments: [true, false]) func appsOfAFormerNumberGoWithTheHome(isMounted: Bool) throws {
+    let shop = try AppShop()
+    let accounts = [try TemporaryAccount(), try TemporaryAccount()]
+    let bundle = try shop.make("Notes", version: "1.0")
+    for account in accounts {
+      try shop.succeed("user", "add", account.account.name)
+      try shop.succeed("install", bundle, "--user", account.account.name)
+    }
+    try shop.succeed("unmount")
+    let path = "Users/\(accounts[0].account.name)/Applications/Notes.app"
+    let database = shop.mounted.store + "/state/insula.db"
+    let moved = "UPDATE apps SET user = 4000000001 WHERE path = '\(path)'; SELECT changes()"
+    try #require(try Program.run(["sqlite3", database, moved]).output == "1\n")
+    if isMounted { try shop.mounted.mount() }
+    for (account, left) in zip(accounts, [1, 0]) {
+      try shop.succeed("user", "remove", account.account.name, "--delete-home")
+      let rows = try Program.run(["sqlite3", database, "SELECT count(*) FROM apps"])
+      #expect(rows.output == "\(left)\n")
+      #expect(access(shop.mounted.backing("Users/\(account.account.name)"), F_OK) == -1)
+    }
+  }
+
   /// Something that is mounted in a home is named before anything is removed, in whichever namespace.
   @Test(arguments: [true, false], [false, true])
   func aHomeWithAMountInItStaysWhole(isMounted: Bool, elsewhere: Bool) throws {

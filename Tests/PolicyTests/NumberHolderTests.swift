@@ -8,21 +8,22 @@ internal import Testing
 @Suite struct NumberHolderTests {
   @Test(
     arguments: [
-      (nil, .never, false, .unknown), (nil, .never, true, .former), (nil, .gone, false, .former),
-      (nil, .gone, true, .former), ("eva", .never, true, .account), ("eva", .never, false, .account),
-      ("eva", .gone, true, .former), ("eva", .gone, false, .former), ("Eva", .never, true, .former),
-      ("anna", .never, true, .former), ("anna", .never, false, .former), ("anna", .gone, true, .former),
-      ("", .never, true, .former), (nil, .accounts, false, .account), (nil, .accounts, true, .account),
-      ("eva", .accounts, true, .account), ("anna", .accounts, true, .account),
-    ] as [(String?, FormerHome, Bool, NumberHolder)])
-  func table(noted: String?, home: FormerHome, hasDecisions: Bool, expected: NumberHolder) {
-    #expect(NumberHolder(of: "eva", noted: noted, home: home, hasDecisions: hasDecisions) == expected)
+      (nil, false, .never, .unknown), (nil, false, .gone, .former), (nil, false, .accounts, .account),
+      ("eva", false, .never, .account), ("eva", true, .never, .account), ("eva", true, .gone, .former),
+      ("eva", true, .accounts, .account), ("Eva", false, .never, .former), ("", false, .never, .former),
+      ("anna", false, .never, .former), ("anna", false, .gone, .former), ("anna", true, .gone, .former),
+      ("anna", false, .accounts, .account),
+      // Another account of the same number.
+      ("anna", true, .never, .account), ("anna", true, .accounts, .account),
+    ] as [(String?, Bool, FormerHome, NumberHolder)])
+  func table(noted: String?, isNotedThere: Bool, home: FormerHome, expected: NumberHolder) {
+    #expect(NumberHolder(of: "eva", noted: noted, isNotedThere: isNotedThere, home: home) == expected)
   }
 
   /// Two spellings of a letter are two names.
   @Test func namesAreBytes() {
     let (one, other) = ("e\u{301}va", "\u{e9}va")
-    #expect(NumberHolder(of: one, noted: other, home: .never, hasDecisions: true) == .former)
-    #expect(NumberHolder(of: one, noted: one, home: .never, hasDecisions: true) == .account)
+    #expect(NumberHolder(of: one, noted: other, isNotedThere: false, home: .never) == .former)
+    #expect(NumberHolder(of: one, noted: one, isNotedThere: false, home: .never) == .account)
   }
 }

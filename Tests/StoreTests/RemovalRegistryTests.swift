@@ -377,9 +377,8 @@ internal import Testing
   /// A home that is given to another account takes along what lies in it, and nothing else of its user.
   @Test func adoptionMovesWhatLiesInTheHomeAlone() throws {
     for user in Self.users { try use(by: user) }
-    for home in ["501", "502"] {
-      try registry.finish(AdoptionIntent(home: home, former: 501, owner: 503), forgetsFormer: false)
-    }
+    // Whatever number it had: that of the account may have changed.
+    try registry.finish(AdoptionIntent(home: "501", former: 504, owner: 503), forgetsFormer: false)
     #expect(try registry.containers(user: 503).map(\.uuid) == all(of: 501))
     #expect(try registry.containers(user: 502).map(\.uuid) == all(of: 502))
   }

@@ -29,15 +29,20 @@ package final class TemporaryAccount: Sendable {
   /// They stay as long as it does.
   private let groups: [TemporaryGroup]
 
-  /// Makes it, with a group of its own or the one that is given, and as a member of others; `number` is its
-  /// user ID, if any one will not do.
+  /// Makes it, with a group of its own or the one that is given, and as a member of others.
+  ///
+  /// With `called` its name is that, and may be any text; `number` is its user ID, if any one will not do; with
+  /// `twin` it has the number of another account.
   package init(
-    primaryGroup: TemporaryGroup? = nil, groups: [TemporaryGroup] = [], number: UInt32? = nil
+    called chosen: String? = nil, number: UInt32? = nil, twin: TemporaryAccount? = nil,
+    primaryGroup: TemporaryGroup? = nil, groups: [TemporaryGroup] = []
   ) throws {
     self.groups = groups + (primaryGroup.map { [$0] } ?? [])
-    let name = newName()
+    let name = chosen ?? newName()
     var words = ["useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh"]
     if let number { words += ["--uid", "\(number)"] }
+    if chosen != nil { words.append("--badname") }
+    if let twin { words += ["--non-unique", "--uid", "\(twin.account.uid)"] }
     if let primaryGroup { words += ["--gid", primaryGroup.name] }
     if !groups.isEmpty { words += ["--groups", groups.map(\.name).joined(separator: ",")] }
     let result = try administer(words + [name])
@@ -46,6 +51,9 @@ package final class TemporaryAccount: Sendable {
     }
     self.account = account
   }
+
+  /// A name that no other test has.
+  package static func unusedName() -> String { newName() }
 
   /// Makes it a member of one more group, which its running processes are not told.
   package func join(_ group: TemporaryGroup) throws {

@@ -42,6 +42,11 @@ package struct AppLaunch: Sendable {
   /// Where what it runs may lie, below the root of the tree.
   package var executablePlaces: [String] { [app.path, "Library/Frameworks", "System"] }
 
+  /// Whether that is one of them.
+  package func runs(from path: String) -> Bool {
+    executablePlaces.contains { $0.hasSameBytes(as: path) }
+  }
+
   /// The part of the tree that there is for it, before the user has granted or allowed anything.
   package var places: [ScopePlace] {
     let own: Reach = entitlements.runsWhatItWrites ? [.read, .write, .execute] : [.read, .write]

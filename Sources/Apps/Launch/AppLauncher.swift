@@ -25,7 +25,7 @@ package final class AppLauncher: Sendable {
   }
 
   private let store: Store
-  private let verdicts = Mutex<[String: Verdict]>([:])
+  private let verdicts = Mutex<[ExactText: Verdict]>([:])
 
   package init(_ store: Store) { self.store = store }
 
@@ -126,7 +126,7 @@ package final class AppLauncher: Sendable {
 
   private func verdict(on app: InstalledApp) throws(AppFailure) -> Verdict {
     let root = try open(app)
-    if let known = verdicts.withLock({ $0[app.path] }), known.seal == app.seal,
+    if let known = verdicts.withLock({ $0[ExactText(app.path)] }), known.seal == app.seal,
       known.files.allSatisfy({ $0.stamp == Stamp($0.path, in: root.fd) })
     {
       return known
@@ -153,7 +153,7 @@ package final class AppLauncher: Sendable {
     // What has only just changed may change again unseen; and so it may while it is read.
     if made.files.allSatisfy({ $0.stamp?.file.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) })
     {
-      verdicts.withLock { $0[app.path] = made }
+      verdicts.withLock { $0[ExactText(app.path)] = made }
     }
     return made
   }

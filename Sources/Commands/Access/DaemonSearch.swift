@@ -43,7 +43,8 @@ struct DaemonSearch {
     for path in paths where Self.mount(at: path) == nil {
       if let identity = StoreIdentity(at: path), let found = place.daemon(of: identity) { return found }
       // Before all others are asked, of which one may not answer.
-      if let found = daemon(inStoreAt: path), path == paths.first || found.status.mountPoint == paths.first {
+      let isFirst = { (other: String) in paths.first.map(other.hasSameBytes) ?? false }
+      if let found = daemon(inStoreAt: path), isFirst(path) || isFirst(found.status.mountPoint) {
         return found
       }
     }
@@ -78,13 +79,13 @@ struct DaemonSearch {
   }
 
   private static func isMeant(_ status: DaemonStatus, by path: String) -> Bool {
-    if status.mountPoint == path {
+    if status.mountPoint.hasSameBytes(as: path) {
       guard let mount = mount(at: path), let device = status.mountDevice else { return true }
       // Another namespace may have another mount at that path.
       return mount.device.description == device
     }
     if let mount = mount(at: path) { return mount == movedMount(of: status) }
-    guard let identity = StoreIdentity(at: path) else { return status.store == path }
+    guard let identity = StoreIdentity(at: path) else { return status.store.hasSameBytes(as: path) }
     // One of an earlier version, which only says what its store was called.
     return status.identity == nil && StoreIdentity(at: status.store) == identity
   }
@@ -107,7 +108,7 @@ struct DaemonSearch {
       known.type == MountPoint.filesystemType,
       let mount = table.mount(of: known.device, madeAt: status.mountPoint)
     else { return nil }
-    return mount.mountPoint == status.mountPoint ? nil : mount
+    return mount.mountPoint.hasSameBytes(as: status.mountPoint) ? nil : mount
   }
 
   /// Opens the store that somebody means by an absolute path, to look at it: the one that lies there, or the
@@ -129,7 +130,9 @@ struct DaemonSearch {
       let store = try Store(opening: status.store, .inspect)
       if store.identity == status.identity { return store }
     }
-    if let store = try? Store(opening: mount.source, .inspect), store.holder?.mountPoint == path {
+    if let store = try? Store(opening: mount.source, .inspect),
+      store.holder?.mountPoint.hasSameBytes(as: path) == true
+    {
       return store
     }
     throw CommandFailure(
@@ -161,7 +164,9 @@ struct DaemonSearch {
   /// It is called like the store, as others may call theirs; but it is of the store's owner.
   static func mount(ofStore path: String) -> MountEntry? {
     guard let table = try? MountTable.current() else { return nil }
-    let mounts = table.entries.filter { $0.type == MountPoint.filesystemType && $0.source == path }
+    let mounts = table.entries.filter {
+      $0.type == MountPoint.filesystemType && $0.source.hasSameBytes(as: path)
+    }
     // Only then is the path looked at; a mount point is not, since its daemon may have stopped.
     guard !mounts.isEmpty, table.top(at: path)?.type != MountPoint.filesystemType,
       let store = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY),

@@ -4,6 +4,7 @@
 internal import Bundles
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// Why a program does not start in the sandbox, looked for after it did not.
 ///
@@ -96,7 +97,7 @@ struct StartDiagnosis {
 
   /// Where that is for us.
   private func place(of path: String) -> String {
-    if path == mountPoint || path.begins(with: mountPoint + "/") {
+    if path.hasSameBytes(as: mountPoint) || path.begins(with: mountPoint + "/") {
       return tree + path.dropFirst(mountPoint.count)
     }
     let isLinked = Sandbox.domainNames(besides: mountPoint).contains { path.begins(with: "/\($0)/") }

@@ -42,10 +42,11 @@ final class FilesService: Sendable {
       throw ControlFailure("the mount point of a files view must be a plain absolute path", .EINVAL)
     }
     let tree = server.mountPoint
-    guard path != tree, !path.begins(with: tree == "/" ? tree : tree + "/") else {
+    guard !path.hasSameBytes(as: tree), !path.begins(with: tree == "/" ? tree : tree + "/") else {
       throw ControlFailure("a files view can't be mounted inside the store's own mount \(tree)", .EINVAL)
     }
-    guard !server.files.all.contains(where: { $0.mount.user == user && $0.mount.path == path }) else {
+    guard !server.files.all.contains(where: { $0.mount.user == user && $0.mount.path.hasSameBytes(as: path) })
+    else {
       throw ControlFailure("your files view is mounted at \(path.sanitized) already", .EBUSY)
     }
     let home: String

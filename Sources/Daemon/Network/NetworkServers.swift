@@ -150,20 +150,24 @@ final class NetworkServers: Sendable {
     guard let servers = try? volume.tree.openDirectory(at: DomainTree.servers.path),
       let status = try? servers.fd.status()
     else { return }
-    let there = Set(((try? servers.fd.entries()) ?? []).map { String(decoding: $0.name, as: UTF8.self) })
+    let hosts = Set(hosts.map(ExactText.init))
+    let there = Set(
+      ((try? servers.fd.entries()) ?? []).map { ExactText(String(decoding: $0.name, as: UTF8.self)) })
     let used = Set(
-      volume.attached.all.compactMap { if case .server(let host) = $0.record.place { host } else { nil } })
+      volume.attached.all.compactMap {
+        if case .server(let host) = $0.record.place { ExactText(host) } else { nil }
+      })
     let missing = hosts.subtracting(there)
     let excess = there.subtracting(hosts).subtracting(used)
     guard !missing.isEmpty || !excess.isEmpty else { return }
     try? volume.changeNames(in: servers.fd) { () throws(Errno) in
       for host in missing {
         try? StoreLayout.makeDirectory(
-          host, in: servers.fd, mode: 0o755, uid: status.st_uid, gid: status.st_gid)
+          host.text, in: servers.fd, mode: 0o755, uid: status.st_uid, gid: status.st_gid)
       }
       // What somebody else has put there is not empty, and stays.
       for host in excess {
-        try? host.withName { (name) throws(Errno) in try servers.fd.remove(name, directory: true) }
+        try? host.text.withName { (name) throws(Errno) in try servers.fd.remove(name, directory: true) }
       }
     }
   }

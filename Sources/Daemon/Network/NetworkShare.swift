@@ -48,7 +48,7 @@ struct NetworkShare: Equatable, Sendable {
       let key = key(share.host)
       guard !named.contains(key) else { return false }
       if spellings[key] == nil { spellings[key] = share.host }
-      return spellings[key] == share.host
+      return spellings[key].map(share.host.hasSameBytes) ?? false
     }
     let room = max(0, mostHosts - named.count)
     let shown = Set(Set(others.map(\.host)).inOrder(by: <).prefix(room))
@@ -80,7 +80,7 @@ struct NetworkFile: Equatable, Sendable {
       do throws(Refusal) {
         let share = try Self.share(words).get()
         let host = NetworkShare.key(share.host)
-        if let other = hosts[host], other != share.host {
+        if let other = hosts[host], !other.hasSameBytes(as: share.host) {
           throw Refusal(reason: "\(share.host) was written \(other) before")
         }
         guard hosts[host] != nil || hosts.count < NetworkShare.mostHosts else {

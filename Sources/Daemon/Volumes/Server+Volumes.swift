@@ -54,7 +54,7 @@ extension Server {
     var name = path.utf8.dropFirst(above.count).prefix { $0 != UInt8(ascii: "/") }
     // As the kernel calls what somebody else's lookup has made it forget.
     let forgotten = " (deleted)"
-    if name.count + above.count == path.utf8.count, path.hasSuffix(forgotten) {
+    if name.count + above.count == path.utf8.count, path.ends(with: forgotten) {
       name = name.dropLast(forgotten.utf8.count)
     }
     return attached.record.name.elementsEqual(name)

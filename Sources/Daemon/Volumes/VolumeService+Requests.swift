@@ -303,12 +303,16 @@ extension VolumeService {
 
   /// The volume of that name that a user may know of.
   func find(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
-    let ignoresCase = volume.settings.ignoresCase
-    let isMeant = { (record: VolumeRecord) in
-      record.title == name || ignoresCase && areOneName(Array(record.title.utf8), Array(name.utf8))
-    }
-    guard let known = try records(for: user).first(where: isMeant) else {
+    let found = VolumeRecord.meant(
+      by: name, among: try records(for: user), for: user, ignoringCase: volume.settings.ignoresCase)
+    guard let known = found.first else {
       throw ControlFailure("there is no volume \(name.sanitized); see 'insula volume list'", .ENOENT)
+    }
+    guard found.count == 1 else {
+      throw ControlFailure(
+        "\(name.sanitized) is the name of several volumes: "
+          + found.prefix(5).map(\.titleAndOwner).joined(separator: ", ")
+          + "; do this as the user whose volume is meant", .EINVAL)
     }
     return known
   }

@@ -50,7 +50,8 @@ extension EngineSupervisor {
     }
     for entry in try MountTable.current().entries.reversed() {
       let isNeeded = needed.contains { path in
-        entry.mountPoint == "/" || path == entry.mountPoint || path.begins(with: entry.mountPoint + "/")
+        entry.mountPoint == "/" || path.utf8.elementsEqual(entry.mountPoint.utf8)
+          || path.begins(with: entry.mountPoint + "/")
       }
       let isOthers = !isNeeded && (entry.device.major != 0 || entry.type.hasPrefix("fuse"))
       guard isOthers || entry.type.hasPrefix("fuse.insula") else { continue }

@@ -7,3 +7,24 @@ extension StringProtocol {
   /// `==` takes the two spellings of an accented letter for one; the kernel and the database do not.
   package func hasSameBytes(as other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
 }
+
+/// A path or a name as a key, or among others: two are one if their bytes are the same.
+///
+/// A set or a dictionary of plain texts has one place for two homes whose names only look alike.
+package struct ExactText: Hashable, Comparable, Sendable {
+  package let text: String
+
+  package init(_ text: String) { self.text = text }
+
+  package static func == (one: ExactText, other: ExactText) -> Bool { one.text.hasSameBytes(as: other.text) }
+
+  package static func < (one: ExactText, other: ExactText) -> Bool {
+    one.text.utf8.lexicographicallyPrecedes(other.text.utf8)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    for byte in text.utf8 { hasher.combine(byte) }
+    // Where a text ends that is followed by another one.
+    hasher.combine(0xff as UInt8)
+  }
+}

@@ -97,6 +97,22 @@ struct Database: ~Copyable {
   }
 
   private func copiedToMemory() throws(StoreError) -> Database {
+    let copy = try emptyInMemory()
+    guard let backup = sqlite3_backup_init(copy.handle, "main", handle, "main") else {
+      throw Self.failure(SQLITE_NOMEM, "copy", of: copy.handle, path)
+    }
+    let copied = sqlite3_backup_step(backup, -1)
+    // What the step says is what the end says, and errors of the source are noted at the source.
+    _ = sqlite3_backup_finish(backup)
+    guard copied == SQLITE_DONE else {
+      throw Self.failure(copied == SQLITE_OK ? SQLITE_IOERR : copied, "copy", of: handle, path)
+    }
+    try copy.prepare(0, .copied)
+    return copy
+  }
+
+  /// One in memory that has nothing yet, and the same path in messages.
+  func emptyInMemory() throws(StoreError) -> Database {
     let own = try explaining("open", path) { () throws(Errno) in try directory.fd.duplicated() }
     // They are used for nothing, but each database has its own.
     guard let files = AnchoredFiles(to: "/proc/self/fd/\(own.fd.raw)/\(journal)") else {
@@ -111,16 +127,6 @@ struct Database: ~Copyable {
       handle: opened, path: path, files: files, directory: own, journal: journal, isBounded: false,
       isInMemory: true)
     try copy.check(code, "copy")
-    guard let backup = sqlite3_backup_init(opened, "main", handle, "main") else {
-      throw Self.failure(SQLITE_NOMEM, "copy", of: opened, path)
-    }
-    let copied = sqlite3_backup_step(backup, -1)
-    // What the step says is what the end says, and errors of the source are noted at the source.
-    _ = sqlite3_backup_finish(backup)
-    guard copied == SQLITE_DONE else {
-      throw Self.failure(copied == SQLITE_OK ? SQLITE_IOERR : copied, "copy", of: handle, path)
-    }
-    try copy.prepare(0, .copied)
     return copy
   }
 
@@ -163,20 +169,20 @@ struct Database: ~Copyable {
     for option in [SQLITE_DBCONFIG_DEFENSIVE, SQLITE_DBCONFIG_ENABLE_FKEY] {
       try check(csqlite_set_option(handle, option, 1), "open")
     }
-    try check(csqlite_set_option(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), "open")
+    // Nor anything else by its rows than what statements of ours say: we make no triggers and no views.
+    for option in [
+      SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
+    ] {
+      try check(csqlite_set_option(handle, option, 0), "open")
+    }
     try run("PRAGMA cell_size_check = ON")
     try run("PRAGMA temp_store = MEMORY")
     switch use {
     case .kept: break
-    case .copied: return
+    case .copied, .strange: return
     case .new:
       try run("PRAGMA journal_mode = OFF")
       return try run("PRAGMA synchronous = OFF")
-    case .strange:
-      for option in [SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_ENABLE_TRIGGER] {
-        try check(csqlite_set_option(handle, option, 0), "open")
-      }
-      return
     }
     // The journal's header is overwritten to commit: removing and making the file would need an inode.
     try run("PRAGMA journal_mode = PERSIST")

@@ -48,19 +48,20 @@ extension Registry {
   /// its place, since this home is named after the account.
   func finish(_ adoption: AdoptionIntent, forgetsFormer: Bool) throws(StoreError) {
     try changeTypes(of: nil) { (database) throws(StoreError) in
+      // Whatever number they have: the account's may have changed since they were noted.
       let values: [Database.Value] = [
-        .integer(Int64(adoption.owner)), .integer(Int64(adoption.former)), .text("Users/\(adoption.home)/"),
+        .integer(Int64(adoption.owner)), .text("Users/\(adoption.home)/"),
       ]
-      if adoption.owner != adoption.former {
-        try database.run(
-          """
-          UPDATE OR REPLACE containers SET user = ?1
-          WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3
-          """, values[0], values[1], values[2])
-        try database.run(
-          "UPDATE OR REPLACE apps SET user = ?1 WHERE user = ?2 AND substr(path, 1, length(?3)) = ?3",
-          values[0], values[1], values[2])
-        if forgetsFormer { _ = try Self.forget(user: adoption.former, in: database) }
+      try database.run(
+        """
+        UPDATE OR REPLACE containers SET user = ?1
+        WHERE user <> ?1 AND substr(path, 1, length(?2)) = ?2
+        """, values[0], values[1])
+      try database.run(
+        "UPDATE OR REPLACE apps SET user = ?1 WHERE user <> ?1 AND substr(path, 1, length(?2)) = ?2",
+        values[0], values[1])
+      if adoption.owner != adoption.former, forgetsFormer {
+        _ = try Self.forget(user: adoption.former, in: database)
       }
       try database.run("DELETE FROM adoptions WHERE home = ?", .text(adoption.home))
     }

@@ -197,13 +197,25 @@ extension Registry {
     of identifier: AppIdentifier, of user: UInt32?, in database: borrowing Database
   ) throws(StoreError) -> Row? {
     let path = database.path
-    return try database.rows(
-      """
-      SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed, root
-      FROM apps WHERE identifier = ? AND user IS ?
-      """, .text(identifier.text), .optional(user)
-    ) { (row) throws(StoreError) in try Row(row, path) }.first
+    let read = { (row: Columns) throws(StoreError) in try Row(row, path) }
+    // No index serves a user that may be none.
+    let rows =
+      if let user {
+        try database.rows(usersAppStatement, .text(identifier.text), .integer(Int64(user)), read: read)
+      } else {
+        try database.rows(everyonesAppStatement, .text(identifier.text), read: read)
+      }
+    return rows.first
   }
+
+  static let usersAppStatement: StaticString = """
+    SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed, root
+    FROM apps WHERE identifier = ? AND user = ?
+    """
+  static let everyonesAppStatement: StaticString = """
+    SELECT id, identifier, user, name, executable, version, short_version, team, path, seal, installed, root
+    FROM apps WHERE identifier = ? AND user IS NULL
+    """
 
   private static func noteBelongings(
     of app: InstalledApp, in database: borrowing Database

@@ -129,21 +129,25 @@ extension Registry {
   /// An app is installed: what was granted to another team's of the same identifier is not for this one.
   static func keepGrants(onlyOf app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     try database.run(
-      """
-      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND \
-      NOT (team = ?2 AND root IS ?4) AND (user = ?3 OR ?3 IS NULL
-        AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
-      """, .text(app.identifier.text), .text(app.team), .optional(app.user), .optional(app.root))
+      keepGrantsStatement, .text(app.identifier.text), .text(app.team), .optional(app.user),
+      .optional(app.root))
   }
+
+  static let keepGrantsStatement: StaticString = """
+    DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND \
+    NOT (team = ?2 AND root IS ?4) AND (user = ?3 OR ?3 IS NULL
+      AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
+    """
 
   /// An app is gone, and what was granted to it.
   static func dropGrants(of app: InstalledApp, in database: borrowing Database) throws(StoreError) {
-    try database.run(
-      """
-      DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND (user = ?2 OR ?2 IS NULL
-        AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
-      """, .text(app.identifier.text), .optional(app.user))
+    try database.run(dropGrantsStatement, .text(app.identifier.text), .optional(app.user))
   }
+
+  static let dropGrantsStatement: StaticString = """
+    DELETE FROM grants WHERE identifier = ?1 COLLATE NOCASE AND (user = ?2 OR ?2 IS NULL
+      AND NOT EXISTS (SELECT 1 FROM apps WHERE apps.identifier = ?1 AND apps.user = grants.user))
+    """
 }
 
 extension GrantRecord {

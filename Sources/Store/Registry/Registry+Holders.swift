@@ -12,16 +12,23 @@ extension Registry {
   ///
   /// Nothing is noted of accounts of a directory service, which would have to be asked.
   static func noteHolder(of user: UInt32, in database: borrowing Database) throws(StoreError) {
-    guard user != 0, let name = LocalAccounts.users.name(of: user) else { return }
+    guard user != 0 else { return }
+    let number = Database.Value.integer(Int64(user))
+    // Whoever was noted before has taken back all decisions, and may be gone.
+    guard let name = LocalAccounts.users.name(of: user) else {
+      return try database.run(["DELETE FROM holders WHERE user = ?1 AND ", nothingDecided], number)
+    }
     try database.run(
-      """
-      INSERT OR IGNORE INTO holders (user, name) SELECT ?1, ?2
-      WHERE NOT EXISTS (SELECT 1 FROM consents WHERE user = ?1)
-        AND NOT EXISTS (SELECT 1 FROM grants WHERE user = ?1)
-        AND NOT EXISTS (SELECT 1 FROM openers WHERE user = ?1)
-        AND NOT EXISTS (SELECT 1 FROM volumes WHERE owner = ?1 AND place <> 'Users')
-      """, .integer(Int64(user)), .text(name))
+      ["INSERT OR REPLACE INTO holders (user, name) SELECT ?1, ?2 WHERE ", nothingDecided], number,
+      .text(name))
   }
+
+  private static let nothingDecided: StaticString = """
+    NOT EXISTS (SELECT 1 FROM consents WHERE user = ?1)
+    AND NOT EXISTS (SELECT 1 FROM grants WHERE user = ?1)
+    AND NOT EXISTS (SELECT 1 FROM openers WHERE user = ?1)
+    AND NOT EXISTS (SELECT 1 FROM volumes WHERE owner = ?1 AND place <> 'Users')
+    """
 
   /// Throws for a number that an account has been given besides its own.
   ///
@@ -45,9 +52,9 @@ extension Registry {
       let noted = try database.rows("SELECT name FROM holders WHERE user = ?", number) {
         (row) throws(StoreError) in try row.text(0)
       }.first
-      return NumberHolder(
-        of: name, noted: noted, home: home,
-        hasDecisions: try Self.countDecisions(of: user, in: database) > 0)
+      // Several accounts can have one number.
+      let isOther = noted.map { LocalAccounts.users.id(of: $0) == user } ?? false
+      return NumberHolder(of: name, noted: noted, isNotedThere: isOther, home: home)
     }
   }
 

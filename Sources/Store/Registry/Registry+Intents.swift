@@ -121,12 +121,12 @@ extension Registry {
   ///
   /// Also where one was about to be put: it may be there.
   package func bundles() throws(StoreError) -> [(path: String, seals: [[UInt8]])] {
-    var seals: [String: [[UInt8]]] = [:]
-    for app in try apps() { seals[app.path, default: []].append(app.seal) }
+    var seals: [ExactText: [[UInt8]]] = [:]
+    for app in try apps() { seals[ExactText(app.path), default: []].append(app.seal) }
     for intent in try intents().map(\.intent) where intent.work != .uninstall {
-      seals[intent.app.path, default: []].append(intent.app.seal)
+      seals[ExactText(intent.app.path), default: []].append(intent.app.seal)
     }
-    return seals.inOrder { $0.key < $1.key }.map { (path: $0.key, seals: $0.value) }
+    return seals.inOrder { $0.key < $1.key }.map { (path: $0.key.text, seals: $0.value) }
   }
 
   static func intents(in database: borrowing Database) throws(StoreError) -> [NotedIntent] {

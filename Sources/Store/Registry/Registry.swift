@@ -149,7 +149,7 @@ package final class Registry: Sendable {
 
   private static func migrate(_ database: borrowing Database) throws(StoreError) {
     let known = RegistrySchema.version
-    if try version(of: database) == known { return }
+    if try version(of: database) == known { return try requireOwnParts(database) }
     let path = database.path
     try database.transaction { () throws(StoreError) in
       // Another process may have been faster.
@@ -160,6 +160,7 @@ package final class Registry: Sendable {
         try database.run(
           "INSERT INTO migrations (version, name) VALUES (?, ?)", .integer(Int64(number)), .text(step.name))
       }
+      try requireOwnParts(database)
     }
   }
 

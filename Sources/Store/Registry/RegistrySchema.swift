@@ -373,5 +373,14 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 19",
       ]),
+    Step(
+      name: "grants in any case",
+      statements: [
+        // As for containers: each change of an app looks for the grants of its identifier.
+        """
+        CREATE INDEX IF NOT EXISTS grants_in_any_case ON grants (identifier COLLATE NOCASE, user)
+        """,
+        "PRAGMA user_version = 20",
+      ]),
   ]
 }

@@ -48,7 +48,9 @@ package struct TreeIntent: Codable, Equatable, Sendable {
   }
 
   /// The paths that change; those that differ only in case are one.
-  var paths: Set<String> { Set(([app.path] + [before?.path].compactMap(\.self)).map { $0.lowercased() }) }
+  var paths: Set<ExactText> {
+    Set(([app.path] + [before?.path].compactMap(\.self)).map { ExactText($0.lowercased()) })
+  }
 }
 
 /// An intent that is in the registry.

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Policy
 
 /// What lies outside the store and is a volume of its tree.
 package struct VolumeRecord: Equatable, Sendable {
@@ -75,17 +76,6 @@ package struct VolumeRecord: Equatable, Sendable {
   /// Where it is, below the root of the tree.
   package var treePath: [[UInt8]] { place.names + [name] }
 
-  /// By what commands know it: what a server shares, by both their names; no name of a volume has a slash.
-  package var title: String {
-    let own = String(decoding: name, as: UTF8.self)
-    return switch place {
-    case .volumes: own
-    case .server(let host): "\(host)/\(own)"
-    case .network: "Network/\(own)"
-    case .users: "Users/\(own)"
-    }
-  }
-
   /// The same of a disk whose format's number is known.
   package func known(by number: [UInt8]) -> VolumeRecord {
     var known = self
@@ -135,6 +125,12 @@ extension VolumeRecord {
     }
 
     private static let servers = "Network/Servers/"
+
+    // Byte by byte: two computers whose names look alike are two.
+
+    package static func == (one: Place, other: Place) -> Bool { one.path.hasSameBytes(as: other.path) }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(ExactText(path)) }
   }
 }
 

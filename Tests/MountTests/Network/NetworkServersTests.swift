@@ -183,4 +183,41 @@ struct NetworkServersTests {
     #expect(kill(Int32(worker), SIGKILL) == 0)
     try network.expect("cat $N/nas/music/a; volume list | grep -c read-write", "one\n1\n")
   }
+
+  /// A computer may be called like the directory of homes, and what it shares like a home.
+  ///
+  /// Neither passes for the other. What each of two users has from one computer is named by whose it is.
+  @Test func aShareIsTakenForNoHome() throws {
+    let eva = try TemporaryAccount()
+    let name = eva.account.name
+    let network = try Network("Users \(name) URL/music", "nas mine URL/books")
+    let homes = try network.run.mounted.temporary.makeDirectory("homes", mode: 0o700)
+    try network.expect("cat $N/Users/\(name)/a $N/nas/mine/b", "one\ntwo\n")
+    try network.expect("cat $N/nas/mine/b", "two\n", as: eva.account)
+    let user = "user() { timeout 60 \"$INSULA\" user \"$@\" --store \"$POINT\" >/dev/null; echo $?; }"
+    try network.expect(
+      """
+      \(user); user add \(name) --home '\(homes)'; volume list | grep -c Users/\(name)
+      volume eject Users/\(name) >/dev/null; echo $?; volume list | grep -o 'Network/Servers/Users/\(name)'
+      volume eject Users/\(name) 2>&1 | grep -c 'there is no volume'; ls '\(homes)'
+      volume eject nas/mine 2>&1 | grep -o 'nas/mine of [^;,]*' | sort
+      user add \(name) --home '\(homes)'; user remove \(name) --delete-home; ls '\(homes)'
+      volume eject Network/Servers/Users/\(name) >/dev/null; echo $?
+      """,
+      """
+      0
+      2
+      0
+      Network/Servers/Users/\(name)
+      1
+      \(name)
+      \(["nas/mine of \(name)", "nas/mine of \(network.run.user.name)"].sorted().joined(separator: "\n"))
+      0
+      0
+      0
+
+      """, as: Self.root)
+    // Hers has gone with her home; the other one is its user's to eject.
+    try network.expect("volume eject nas/mine >/dev/null; echo $?", "0\n")
+  }
 }

@@ -169,7 +169,9 @@ struct Sandbox {
     let names = DomainTree.directories.map(\.path).filter {
       !$0.hasPrefix(".") && !$0.utf8.contains(UInt8(ascii: "/"))
     }
-    return names.inOrder(by: <).filter { mountPoint != "/\($0)" && !mountPoint.begins(with: "/\($0)/") }
+    return names.inOrder(by: <).filter {
+      !mountPoint.hasSameBytes(as: "/\($0)") && !mountPoint.begins(with: "/\($0)/")
+    }
   }
 
   /// bubblewrap must not end by what the terminal sends to the app, so it ignores that, and the app gets it
