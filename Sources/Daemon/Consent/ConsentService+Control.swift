@@ -41,13 +41,14 @@ extension ConsentService {
 
   /// As much as one answer has of what counts, of a user or of all.
   func page(of user: UInt32?, after: ConsentPosition?) -> [ConsentStatus] {
-    let statuses = answers.all(of: user, after: after).lazy.compactMap { [self] record -> ConsentStatus? in
-      guard let app = try? installed(record.identifier.text, record.user),
-        answers.counts(record, for: app)
-      else { return nil }
-      return answers.status(app, record.user, record.service)
+    var statuses: [ConsentStatus] = []
+    // Each is asked for once: an app may go meanwhile.
+    for record in answers.all(of: user, after: after) where statuses.count < ConsentRequest.mostInAnswer {
+      guard let app = try? installed(record.identifier.text, record.user), answers.counts(record, for: app)
+      else { continue }
+      statuses.append(answers.status(app, record.user, record.service))
     }
-    return Array(statuses.prefix(ConsentRequest.mostInAnswer))
+    return statuses
   }
 
   private func decide(
