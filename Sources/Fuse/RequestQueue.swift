@@ -21,8 +21,8 @@ internal import Synchronization
 //     tree alone decides who may.
 //  7. What is in a request or in its answer may be plaintext of a volume that is locked later, so nothing of
 //     it stays in memory: the buffer in which it came is wiped as soon as it is in the queue, and the copy
-//     afterwards. The same holds for what the kernel writes late, when the volume has gone and no queue serves
-//     it, and for short answers, which are put together before they are sent.
+//     afterwards. The same holds for what the kernel writes late, when the volume has gone and no queue
+//     serves it, and for short answers, which are put together before they are sent.
 //  8. A queue may hold back all that comes, as for a volume that is locked: then no thread serves it, and
 //     what is held back waits until it is refused, or its caller is killed.
 

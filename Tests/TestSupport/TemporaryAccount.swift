@@ -31,8 +31,8 @@ package final class TemporaryAccount: Sendable {
 
   /// Makes it, with a group of its own or the one that is given, and as a member of others.
   ///
-  /// With `called` its name is that, and may be any text; `number` is its user ID, if any one will not do; with
-  /// `twin` it has the number of another account.
+  /// With `called` its name is that, and may be any text; `number` is its user ID, if any one will not do;
+  /// with `twin` it has the number of another account.
   package init(
     called chosen: String? = nil, number: UInt32? = nil, twin: TemporaryAccount? = nil,
     primaryGroup: TemporaryGroup? = nil, groups: [TemporaryGroup] = []

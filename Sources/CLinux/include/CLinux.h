@@ -270,8 +270,8 @@ int clx_has_fs_ids(uid_t uid, gid_t gid);
 const void *_Nullable clx_memmem(const void *_Nonnull hay, size_t length, const void *_Nonnull needle,
                                  size_t count);
 
-/// Copies as memcpy(3) does, but by no vector register: those are saved on the stack now and then (by the loader
-/// when it finds a function, by the kernel for a signal), and what was copied stays there.
+/// Copies as memcpy(3) does, but by no vector register: those are saved on the stack now and then (by the
+/// loader when it finds a function, by the kernel for a signal), and what was copied stays there.
 void clx_copy_tracelessly(void *_Nonnull to, const void *_Nonnull from, size_t count);
 
 /// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).

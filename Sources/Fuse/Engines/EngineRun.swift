@@ -218,8 +218,10 @@ final class EngineRun {
     _ = rmdir(place)
   }
 
-  /// Takes the mount away from its place, which stays: gocryptfs answers before it has opened a file of its own
-  /// there, and would end if that were not possible.
+  /// Takes the mount away from its place.
+  ///
+  /// The place stays: gocryptfs answers before it has opened a file of its own there, and would end if that
+  /// were not possible.
   private func unmount() {
     if isSystem {
       _ = umount2(place, CLX_MNT_DETACH)
