@@ -176,7 +176,12 @@ final class LaunchService: Sendable {
     let (app, registry) = try installed(identifier, left.launch.copy.owner)
     guard RunningCopy(app) == left.launch.copy else { return nil }
     // Its user's login may be another one by now, which has a home of its own.
-    let home = left.launch.home
+    let home: String
+    do throws(StoreError) {
+      home = if let kept = left.launch.home { kept } else { try store.home(of: left.launch.user) }
+    } catch {
+      throw .store(error)
+    }
     let hold = try leases(of: app, left.launch.user, home: home, .again)
     guard let launch = try launcher.resume(app, for: left.launch.user, home: home, registry) else {
       return nil

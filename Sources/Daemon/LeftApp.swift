@@ -31,8 +31,8 @@ struct KeptLaunch: Codable {
   let identifier: String
   let copy: RunningCopy
   let user: UInt32
-  /// The name of the home in which it has its containers.
-  let home: String
+  /// The name of the home in which it has its containers; earlier versions say nothing of it.
+  let home: String?
   let pid: Int32
   let since: Int64
 

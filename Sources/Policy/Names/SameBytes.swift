@@ -23,7 +23,8 @@ package struct ExactText: Hashable, Comparable, Sendable {
   }
 
   package func hash(into hasher: inout Hasher) {
-    for byte in text.utf8 { hasher.combine(byte) }
+    var text = text
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     // Where a text ends that is followed by another one.
     hasher.combine(0xff as UInt8)
   }

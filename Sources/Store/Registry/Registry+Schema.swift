@@ -60,10 +60,24 @@ extension Registry {
       let name = try row.text(1)
       // What SQLite counts by itself when it is asked to (ANALYZE) says nothing that we would obey.
       if name.begins(with: "sqlite_stat") { return }
-      let statement = try row.text(3).split(whereSeparator: \.isWhitespace).joined(separator: " ")
+      let statement = withSingleBlanks(try row.text(3))
       try body(
         Part(kind: try row.text(0), name: name, table: try row.text(2), statement: ExactText(statement)))
     }
+  }
+
+  /// By bytes: each opening of a registry looks at some kilobytes of it.
+  private static func withSingleBlanks(_ text: String) -> String {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.utf8.count)
+    var isAfterBlank = true
+    for byte in text.utf8 {
+      let isBlank = byte == UInt8(ascii: " ") || (0x09...0x0d).contains(byte)
+      if isBlank, !isAfterBlank { bytes.append(UInt8(ascii: " ")) }
+      if !isBlank { bytes.append(byte) }
+      isAfterBlank = isBlank
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 }
 
