@@ -69,7 +69,8 @@ struct RestartTests {
     let mounted = try MountedStore(asNobody: options == ["rootless"])
     let program = try install(mounted)
     let words = options.filter { $0 != "rootless" }.flatMap { ["-o", $0] }
-    #expect(try run(["mount", mounted.store, mounted.point] + words, of: mounted, program).status == 0)
+    let mount = try run(["mount", mounted.store, mounted.point] + words, of: mounted, program)
+    #expect(mount.status == 0, "\(mount)")
     let keeper = try #require(try mounted.keeper())
     let place = mounted.path("Users/Shared/client")
     try FileManager.default.createDirectory(

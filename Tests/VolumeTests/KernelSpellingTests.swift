@@ -189,7 +189,8 @@ internal import Testing
     var noted: [String] = []
     for number in 0..<200_000 where note(&absences, "name\(number)", at: 50) { noted.append("name\(number)") }
     #expect(noted.count <= 32_768 && noted.count > 32_000)
-    #expect(noted.allSatisfy { end(&absences, $0.uppercased(), at: 51) })
+    // Of a spelling 23 bits are noted: in one of 256 runs one of so many has the same as its other spelling.
+    #expect(noted.count { !end(&absences, $0.uppercased(), at: 51) } <= 3)
     for number in 0..<200_000 { _ = note(&absences, "name\(number)", at: 60) }
     #expect(note(&absences, "other", at: 80))
   }

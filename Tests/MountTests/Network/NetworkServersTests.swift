@@ -34,6 +34,8 @@ struct NetworkServersTests {
       try run.mounted.mount(options: "servers=\(file)")
     }
 
+    var daemonLog: String? { FD.text(of: run.mounted.store + "/state/daemon.log", limit: 1 << 20) }
+
     func write(_ lines: [String], mode: FileMode = 0o644) throws {
       let text = lines.map { $0.replacing("URL", with: server.url) + "\n" }.joined()
       try run.mounted.temporary.write(text, to: "network.conf")
@@ -143,7 +145,7 @@ struct NetworkServersTests {
     for words in [
       "line 2: it needs a host, a name and a URL", "line 3: a name begins with a dot", "line 4: 'http://no/'",
       "line 5: nas/music is there twice", "line 6: 'often' is not known", "line 7: each user can't have nfs",
-    ] { #expect(told.contains(words), "\(told)") }
+    ] { #expect(told.contains(words), "\(told); the daemon's log: \(network.daemonLog ?? "")") }
     #expect(told.contains("nas/music  each user  file"), "\(told)")
     try network.write(["evil music URL/music"], mode: 0o666)
     let refused = try network.shell("network list 2>&1; ls $N", as: Self.root)
