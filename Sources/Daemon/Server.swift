@@ -319,6 +319,13 @@ package final class Server: Sendable {
     kept?.mountDevice = found
   }
 
+  /// The kernel gives the number of a mount that is gone to the next filesystem, while this process may take
+  /// long to end: nobody takes that one away any more, or takes this daemon for the one that serves it.
+  private func forgetDevice() {
+    device.withLock { $0 = DeviceNumber.none }
+    kept?.mountDevice = DeviceNumber.none
+  }
+
   /// Has changes of the tree that are the daemon's own reach all who look at it.
   var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views, leases: leases) }
 
@@ -374,6 +381,7 @@ package final class Server: Sendable {
   /// Returns when the mount is gone and all that came through it is done.
   package func waitUntilUnmounted() {
     _ = try? ended.wakeup.fd.waitUntilReadable(milliseconds: -1)
+    forgetDevice()
     // No request waits for a server any more.
     volumes.finish()
     // Whoever has taken the tree away has left nothing for them to come from.

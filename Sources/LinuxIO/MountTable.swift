@@ -86,6 +86,9 @@ package struct DeviceNumber: Hashable, Sendable, CustomStringConvertible {
   }
 
   package var description: String { "\(major):\(minor)" }
+
+  /// No filesystem has it: that of a mount that is gone.
+  package static let none = DeviceNumber(major: .max, minor: .max)
 }
 
 /// What is mounted in this process's mount namespace, in the order of mounting.

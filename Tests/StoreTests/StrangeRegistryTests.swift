@@ -38,6 +38,12 @@ internal import Testing
     (
       "CREATE UNIQUE INDEX one ON consents (user) WHERE allowed = 0", "insula has not made its index one"
     ),
+    (
+      "CREATE UNIQUE INDEX one ON consents (identifier, service); PRAGMA writable_schema = ON; "
+        + "UPDATE sqlite_master SET name = 'sqlite_stat9', "
+        + "sql = 'CREATE UNIQUE INDEX sqlite_stat9 ON consents (identifier, service)' WHERE name = 'one'",
+      "insula has not made its index sqlite_stat9"
+    ),
     ("DROP INDEX removed_of_users", "its index removed_of_users is missing"),
     ("DROP TABLE holders", "its table holders is missing"),
     (

@@ -59,10 +59,11 @@ extension Registry {
       (row) throws(StoreError) in
       let name = try row.text(1)
       // What SQLite counts by itself when it is asked to (ANALYZE) says nothing that we would obey.
-      if name.begins(with: "sqlite_stat") { return }
+      let kind = try row.text(0)
+      if kind == "table", name == "sqlite_stat1" || name == "sqlite_stat4" { return }
       let statement = withSingleBlanks(try row.text(3))
       try body(
-        Part(kind: try row.text(0), name: name, table: try row.text(2), statement: ExactText(statement)))
+        Part(kind: kind, name: name, table: try row.text(2), statement: ExactText(statement)))
     }
   }
 

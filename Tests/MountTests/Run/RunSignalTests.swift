@@ -145,6 +145,34 @@ struct RunSignalTests {
     #expect(result.status == 2)
   }
 
+  /// The number of a mount that is gone is another filesystem's by then, which the daemon must not take away.
+  @Test func daemonThatAnAppKeepsFromEndingHasNoMount() throws {
+    let fixture = try RunFixture()
+    let mounted = fixture.mounted
+    let (worker, socket) = (try #require(try mounted.daemon()), try mounted.socket())
+    let result = try fixture.shell(
+      """
+      "$INSULA" run --store "$POINT" "$APP" -- sh -c 'trap "" TERM; \
+      echo > Documents/ready; while :; do sleep 60; done' >/dev/null 2>&1 &
+      until [ -s $DATA/Documents/ready ] || [ $((w+=1)) -gt 6000 ]; do sleep 0.02; done
+      """)
+    #expect(result.status == 0, "\(result)")
+    let script = """
+      import json, os, socket, subprocess, sys, time
+      point, place, worker = sys.argv[1], sys.argv[2], int(sys.argv[3])
+      def device():
+          s = socket.socket(socket.AF_UNIX); s.connect(place); s.sendall(b'{"verb":"status"}\\n')
+          return json.loads(s.makefile().readline())["status"]["mountDevice"]
+      before = device()
+      subprocess.run(["umount", point], check=True)
+      end = time.monotonic() + 20
+      while device() == before and time.monotonic() < end: time.sleep(0.01)
+      print(device(), os.path.exists(f"/proc/{worker}"))
+      """
+    let told = try Program.run(["/usr/bin/python3", "-c", script, mounted.point, socket, "\(worker)"])
+    #expect(told.output == "4294967295:4294967295 True\n", "\(told)")
+  }
+
   @Test func nobodyElseSeesOrEndsIt() throws {
     let fixture = try RunFixture()
     let other = try TemporaryAccount()
