@@ -152,14 +152,6 @@ package final class ConsentService: ConsentKeeper {
     return running.isEmpty ? nil : bringInLine(running)
   }
 
-  /// Has views have what counts for each of them, and nothing else.
-  private func bringInLine(_ running: [RunningView]) -> ControlFailure? {
-    for (user, views) in Dictionary(grouping: running, by: \.user) {
-      apply(views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
-    }
-    return settle()
-  }
-
   /// An administrator has assigned a team to another root: what its users have decided counts for apps under
   /// that one, and no more for those that run under another.
   ///
@@ -176,11 +168,15 @@ package final class ConsentService: ConsentKeeper {
   /// The result is what to say where an app may still be told what was found before.
   @discardableResult
   func forget(_ user: UInt32) -> ControlFailure? {
-    turn.withLock { _ in
+    let changed = turn.withLock { _ in
       answers.dropOwed(of: user)
-      answers.load()
+      return answers.load()
     }
-    return bringInLine(views.all(user: user, ended: true))
+    // What has gone of others meanwhile is taken over with it, and nobody finds that once more.
+    return bringInLine(
+      views.all(ended: true).filter {
+        $0.user == user || changed.contains(AppOfUser($0.launch.app.identifier, $0.user))
+      })
   }
 
   /// Records what could not be recorded before, if it can be now: before this process ends.
@@ -315,7 +311,7 @@ package final class ConsentService: ConsentKeeper {
   }
 
   /// Brings all views of apps of a user's in line with what counts.
-  private func apply(_ chosen: [(app: InstalledApp, service: PrivacyService)], _ user: UInt32) {
+  func apply(_ chosen: [(app: InstalledApp, service: PrivacyService)], _ user: UInt32) {
     let chosen = chosen.filter(\.service.isAboutFiles)
     guard !chosen.isEmpty else { return }
     // It waits for what apps read, which may lie on a volume that does not answer.
