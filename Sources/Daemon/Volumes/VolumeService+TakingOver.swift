@@ -3,6 +3,7 @@
 
 internal import LinuxIO
 internal import Store
+internal import Synchronization
 internal import Volume
 
 extension VolumeService {
@@ -63,9 +64,18 @@ extension VolumeService {
 
   private func takeOver(_ record: VolumeRecord, _ left: VolumeEngines.Left) -> Bool {
     guard let attached = engines.attach(record, left) else { return false }
-    // Whoever has attached it may have been stopped before.
-    try? link(record)
-    attach(attached)
+    changes.withLock { _ in
+      // It may have been ejected while its disk or server did not answer.
+      do throws(VolumeFailure) { try requireNoted(record) } catch {
+        if case .gone = error {
+          engines.forget(record.id)
+          return end(attached, isHurried: true)
+        }
+      }
+      // Whoever has attached it may have been stopped before.
+      try? link(record)
+      attach(attached)
+    }
     return true
   }
 }

@@ -244,6 +244,29 @@ struct FrozenHomeTests {
     try expect(carl, "run", Self.notes, "--", "true")
   }
 
+  /// What root ejects while it can't be looked into does not come back when it answers.
+  @Test func aHomeThatWasEjectedStaysAway() throws {
+    let name = carl.account.name
+    let disk = shop.mounted.temporary.appending("disk")
+    let pause = try shop.mounted.temporary.makeDirectory("pause", mode: 0o700)
+    _ = try shop.mounted.unmount()
+    try shop.mounted.mount(before: ["env", "INSULA_HALT=\(pause)"])
+    let home = shop.mounted.path("Users/\(name)")
+    #expect(eventually { access(home + "/Library", F_OK) == 0 })
+    try shop.mounted.temporary.write("", to: "pause/homeTakenOver")
+    try shop.mounted.replaceWorker(byRestart: false)
+    #expect(access(pause + "/reached", F_OK) == 0)
+    try expect(nil, "volume", "eject", "Users/\(name)")
+    try expect(nil, "user", "add", name)
+    let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
+    #expect(try client.errno("create", home + "/Documents/new") == 0)
+    try shop.mounted.temporary.write("", to: "pause/go")
+    #expect(
+      try eventually { try Program.run(["/usr/sbin/losetup", "-j", disk]).output.isEmpty })
+    #expect(access(home + "/Documents/new", F_OK) == 0)
+    try shop.expectNothingToComplainAbout()
+  }
+
   // MARK: What stays
 
   /// What could not be removed is tried again for its user, and not by others' commands.
