@@ -96,7 +96,7 @@ final class LaunchService: Sendable {
     // From here on it stays what it is; until here it need not have.
     let (app, registry) = try installed(identifier, caller.user)
     guard app == found.app else { throw .busy(identifier: identifier.text) }
-    let hold = try leases(of: app, caller.user, .patiently)
+    let hold = try leases(of: app, inHome: try home(of: caller.user), .patiently)
     var hasMade = false
     let making = { () throws(StoreError) -> Containers in
       hasMade = true
@@ -124,13 +124,16 @@ final class LaunchService: Sendable {
     return .launch(LaunchPlan(launch, mountPoint: mountPoint, isReadOnly: apps.isReadOnly))
   }
 
+  private func home(of user: UInt32) throws(AppFailure) -> String {
+    do throws(StoreError) { return try store.home(of: user) } catch { throw .store(error) }
+  }
+
   /// Leases on the app's containers, if other stores can reach these.
   private func leases(
-    of app: InstalledApp, _ user: UInt32, home: String? = nil, _ way: ContainerLeases.Way
+    of app: InstalledApp, inHome home: String, _ way: ContainerLeases.Way
   ) throws(AppFailure) -> ContainerHold? {
     let own = ContainerLeases.name(of: .data, app.identifier)
     do throws(StoreError) {
-      let home = if let home { home } else { try store.home(of: user) }
       return try server.leases.take(
         [(.data, app.identifier)] + app.groups.map { (.group, $0) } + app.clouds.map { (.cloud, $0) },
         of: home, way)
@@ -176,13 +179,8 @@ final class LaunchService: Sendable {
     let (app, registry) = try installed(identifier, left.launch.copy.owner)
     guard RunningCopy(app) == left.launch.copy else { return nil }
     // Its user's login may be another one by now, which has a home of its own.
-    let home: String
-    do throws(StoreError) {
-      home = if let kept = left.launch.home { kept } else { try store.home(of: left.launch.user) }
-    } catch {
-      throw .store(error)
-    }
-    let hold = try leases(of: app, left.launch.user, home: home, .again)
+    let home = if let kept = left.launch.home { kept } else { try home(of: left.launch.user) }
+    let hold = try leases(of: app, inHome: home, .again)
     guard let launch = try launcher.resume(app, for: left.launch.user, home: home, registry) else {
       return nil
     }

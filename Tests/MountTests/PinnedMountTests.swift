@@ -50,7 +50,7 @@ struct PinnedMountTests {
         #expect(try Program.run(["umount", mounted.point]).status == 0)
       }
       #expect(try Program.waitForEnd(daemon), "\(unmount ?? [])")
-      let log = FD.text(of: mounted.store + "/state/daemon.log", limit: 1 << 20) ?? ""
+      let log = mounted.daemonLog ?? ""
       #expect(log.contains("pid \(keeper.pid) (sleep): ") || !line.hasPrefix("private") || rootless, "\(log)")
       try mounted.mount()
       #expect(try mounted.run("status", mounted.store).status == 0)

@@ -105,7 +105,7 @@ struct RestrictionListTests {
     let words = "'media-library' names '\(text)', which is not an app's identifier"
     let told = try doctor()
     #expect(told.contains("restrictions:") && told.contains(words), "\(told)")
-    #expect(FD.text(of: mounted.store + "/state/daemon.log", limit: 1 << 20)?.contains(words) == true)
+    #expect(mounted.daemonLog?.contains(words) == true)
     let app = try fixture.inside("cat \"$HOME_OF_USER/Music/Music/song\"")
     #expect(app.ending == .failed && app.output.isEmpty, "\(app)")
   }

@@ -34,7 +34,7 @@ struct NetworkServersTests {
       try run.mounted.mount(options: "servers=\(file)")
     }
 
-    var daemonLog: String? { FD.text(of: run.mounted.store + "/state/daemon.log", limit: 1 << 20) }
+    var daemonLog: String? { run.mounted.daemonLog }
 
     func write(_ lines: [String], mode: FileMode = 0o644) throws {
       let text = lines.map { $0.replacing("URL", with: server.url) + "\n" }.joined()

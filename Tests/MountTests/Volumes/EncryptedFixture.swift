@@ -26,7 +26,7 @@ final class EncryptedFixture: VolumeFixture {
   /// No program of a user goes on who is about to be no more.
   deinit { _ = try? run.mounted.run("volume", "lock", "--all", "--force", "--store", run.mounted.point) }
 
-  var daemonLog: String? { FD.text(of: run.mounted.store + "/state/daemon.log", limit: 1 << 20) }
+  var daemonLog: String? { run.mounted.daemonLog }
 
   /// `volume VERB...` is about this store, `$V` is where its volumes are, `$C` where encrypted files may lie.
   ///

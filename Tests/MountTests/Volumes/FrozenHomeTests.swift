@@ -219,18 +219,27 @@ struct FrozenHomeTests {
     try shop.expectNothingToComplainAbout()
   }
 
-  /// One that can't even be looked into is away until it can be, and is what it was then.
-  @Test func aHomeComesWhenItAnswers() throws {
-    let name = carl.account.name
-    try expect(carl, "install", bundle("Own"), "--user", name)
+  /// Has another worker serve, which does not look into a home before there is a file `go` beside what tells
+  /// of that; before, the `directory` is there in the home.
+  private func stopTakeover(ofHomeOf name: String, with directory: String) throws -> (
+    home: String, pause: String
+  ) {
     let pause = try shop.mounted.temporary.makeDirectory("pause", mode: 0o700)
     _ = try shop.mounted.unmount()
     try shop.mounted.mount(before: ["env", "INSULA_HALT=\(pause)"])
     let home = shop.mounted.path("Users/\(name)")
-    #expect(eventually { access(home + "/Applications", F_OK) == 0 })
+    #expect(eventually { access("\(home)/\(directory)", F_OK) == 0 })
     try shop.mounted.temporary.write("", to: "pause/homeTakenOver")
     try shop.mounted.replaceWorker(byRestart: false)
     #expect(access(pause + "/reached", F_OK) == 0)
+    return (home, pause)
+  }
+
+  /// One that can't even be looked into is away until it can be, and is what it was then.
+  @Test func aHomeComesWhenItAnswers() throws {
+    let name = carl.account.name
+    try expect(carl, "install", bundle("Own"), "--user", name)
+    let (home, pause) = try stopTakeover(ofHomeOf: name, with: "Applications")
     try expectOthersAreServed()
     #expect(access(home, F_OK) == -1 && errno == ENOMEDIUM)
     let refused = try shop.run(as: carl, "path", Self.notes, "home")
@@ -248,14 +257,7 @@ struct FrozenHomeTests {
   @Test func aHomeThatWasEjectedStaysAway() throws {
     let name = carl.account.name
     let disk = shop.mounted.temporary.appending("disk")
-    let pause = try shop.mounted.temporary.makeDirectory("pause", mode: 0o700)
-    _ = try shop.mounted.unmount()
-    try shop.mounted.mount(before: ["env", "INSULA_HALT=\(pause)"])
-    let home = shop.mounted.path("Users/\(name)")
-    #expect(eventually { access(home + "/Library", F_OK) == 0 })
-    try shop.mounted.temporary.write("", to: "pause/homeTakenOver")
-    try shop.mounted.replaceWorker(byRestart: false)
-    #expect(access(pause + "/reached", F_OK) == 0)
+    let home = try stopTakeover(ofHomeOf: name, with: "Library").home
     try expect(nil, "volume", "eject", "Users/\(name)")
     try expect(nil, "user", "add", name)
     let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
