@@ -91,6 +91,18 @@ step "a store of a user's own"
 as_anna 'insula init >/dev/null; insula mount; echo mine >Insula/Users/Shared/mine'
 as_anna 'mountpoint -q Insula' || fail "a user could not mount"
 
+step "a mount point that a shell would read otherwise"
+# A blank before a digit, a pattern, and a name that it fits.
+odd='/srv/Disk 2*'
+mkdir -p "$odd" '/srv/Disk 2a'
+insula init /srv/store >/dev/null
+insula mount /srv/store "$odd"
+odd_before=$(server "$odd")
+# Anybody may call a filesystem so.
+mkdir -p /srv/forged
+mount -i -t fuse.insula -o fd=9,rootmode=40000,user_id=1000,group_id=1000 none /srv/forged 9<>/dev/fuse ||
+  fail "no filesystem was forged"
+
 step "an upgrade under a mount that is in use"
 as_anna 'echo $$ >writer; exec >>/insula/Users/anna/Documents/diary; while :; do echo line; sleep 0.05; done' &
 writer=$!
@@ -103,7 +115,8 @@ cat upgrade.log
 case $(installed) in *' installed 99.1') ;; *) fail "$(installed)" ;; esac
 is_mounted /insula || fail "the upgrade unmounted the store"
 [ "$(server /insula)" != "$before" ] || fail "the old program still serves"
-grep -q 'previous version goes on serving what users have mounted: /home/anna/Insula' upgrade.log || fail "not told of users' mounts"
+[ "$(server "$odd")" != "$odd_before" ] || fail "the old program still serves $odd"
+grep -q 'previous version goes on serving what users have mounted: .*/home/anna/Insula' upgrade.log || fail "not told of users' mounts"
 wait_for "the writer goes on" '[ "$(lines)" -gt $((at + 10)) ]'
 kill -0 "$writer" || fail "the writer has ended"
 insula log | grep -q 'replaced the process that serves the store' || fail "the log does not tell of the upgrade"
