@@ -83,6 +83,12 @@ extension StoreCheck {
       found(
         .failure, place, "belongs to uid \(uid) instead of \(home.uid), whose home it is in",
         "\(repair) gives it to the owner of the home; what is in it stays whose it is", repair: mend)
+    case .othersDirectory(let uid):
+      let owner = Account.numbered(uid)?.name ?? "uid \(uid)"
+      found(
+        .failure, place, "belongs to \(owner) instead of uid \(home.uid), and something is in it",
+        "move it away while the store is not mounted, or give it to uid \(home.uid) with chown if all of "
+          + "it is theirs; then \(repair) creates what is missing")
     case .mode(let mode):
       let canUse = mode & 0o700 == 0o700
       found(

@@ -102,6 +102,29 @@ internal import Testing
     try expectRepair(["Documents"], "belongs to uid 0 instead of")
   }
 
+  /// A home's owner gives any directory in it a standard name, also one that is closed to them.
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"), arguments: [0, 1] as [UInt32])
+  func directoriesOfOthersStayTheirs(owner: UInt32) throws {
+    // Of nobody who is there the home's owner gets it.
+    let nobodys = fixture.home + "/Movies/clip"
+    #expect(close(open(nobodys, O_CREAT | O_WRONLY, 0o600)) == 0)
+    #expect(chown(fixture.home + "/Movies", 3_999_999_998, 3_999_999_998) == 0)
+    try expectRepair(["Movies"], "belongs to uid 3999999998 instead of")
+    let place = fixture.home + "/Documents"
+    #expect(close(open(place + "/secret", O_CREAT | O_WRONLY, 0o644)) == 0)
+    #expect(chown(place, owner, owner) == 0 && chmod(place, 0o700) == 0)
+    let directory = try TemporaryDirectory.open(place)
+    try Metadata(isSystem: Program.isRoot).setACL(nil, on: directory.fd)
+    for repairing in [false, true] {
+      let found = try findings(repairing: repairing)
+      #expect(found.map(\.path) == [place] && found.first?.repaired == false)
+      #expect(found.first?.problem.contains("and something is in it") == true)
+    }
+    let status = try directory.fd.status()
+    #expect(status.st_uid == owner && status.permissions == 0o700)
+    #expect(try Metadata(isSystem: Program.isRoot).security(of: directory.fd).acl == .none)
+  }
+
   @Test(arguments: ["link", "fifo", "file"])
   func whatSomebodyHasPutThereStays(kind: String) throws {
     let outside = try fixture.made.temporary.makeDirectory("outside", mode: 0o711)

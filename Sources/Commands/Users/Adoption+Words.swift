@@ -47,6 +47,7 @@ extension HomeFault {
     case .notADirectory(let what): "left \(place), which is \(what)"
     case .owner(let uid):
       "changed the owner of \(place), which belonged to \(names.userName(uid) ?? "uid \(uid)")"
+    case .othersDirectory: "left \(place), which belongs to somebody else"
     case .mode: "corrected the mode of \(place)"
     case .acl: "completed the ACL of \(place)"
     case .unreadable: "replaced the ACL and flags of \(place), which could not be read"

@@ -64,7 +64,8 @@ extension Homes {
     let home = try explaining("open the home", place) { () throws(Errno) in try users.fd.openDirectory(name) }
     let status = try explaining("examine", place) { () throws(Errno) in try home.fd.status() }
     let care = try explaining("open the home", place) { () throws(Errno) in
-      HomeCare(try home.fd.duplicated(), uid: account.uid, gid: account.gid, access: access)
+      HomeCare(
+        try home.fd.duplicated(), uid: account.uid, gid: account.gid, former: status.st_uid, access: access)
     }
     let handover = Handover(
       from: status, to: account, sealed: try Self.sealedPaths(in: name, registry, status.st_uid, account))
@@ -125,7 +126,12 @@ extension Homes {
 extension HomeFault {
   /// Why a home with this can't be adopted; nil if it is mended.
   fileprivate var obstacle: String? {
-    guard case .notADirectory(let what) = kind else { return nil }
-    return "\(path) is \(what) and must be a directory"
+    switch kind {
+    case .notADirectory(let what): "\(path) is \(what) and must be a directory"
+    case .othersDirectory(let uid):
+      "\(path) belongs to \(Account.numbered(uid)?.name ?? "uid \(uid)"), and something is in it; move it "
+        + "away, or give it away with chown"
+    default: nil
+    }
   }
 }

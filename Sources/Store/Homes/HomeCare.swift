@@ -12,7 +12,10 @@ package struct HomeFault: Equatable, Sendable {
     case missing
     /// Something else has its name: what, in words.
     case notADirectory(what: String)
+    /// It belongs to nobody who is there, or is empty.
     case owner(UInt32)
+    /// It is somebody else's, and something is in it.
+    case othersDirectory(UInt32)
     /// Its owner can't use it, or everyone may write there.
     case mode(UInt32)
     /// Its ACL lacks entries of a new one's.
@@ -25,7 +28,12 @@ package struct HomeFault: Equatable, Sendable {
   package let path: String
   package let kind: Kind
 
-  package var isMendable: Bool { if case .notADirectory = kind { false } else { true } }
+  package var isMendable: Bool {
+    switch kind {
+    case .notADirectory, .othersDirectory: false
+    default: true
+    }
+  }
 }
 
 /// Sees to the standard directories of a home; what its owner may have chosen stays.
@@ -37,15 +45,19 @@ final class HomeCare: Sendable {
   private let directory: OwnedFD
   private let uid: UInt32
   private let gid: UInt32
+  private let former: UInt32?
   private let access: SecurityAccess
 
   private var home: FD { directory.fd }
 
   /// `home` is open; the ids are those of its owner, or of who is about to be.
-  init(_ home: consuming OwnedFD, uid: UInt32, gid: UInt32, access: SecurityAccess) {
+  ///
+  /// What belongs to its `former` owner goes with it.
+  init(_ home: consuming OwnedFD, uid: UInt32, gid: UInt32, former: UInt32? = nil, access: SecurityAccess) {
     directory = home
     self.uid = uid
     self.gid = gid
+    self.former = former
     self.access = access
   }
 
@@ -94,12 +106,32 @@ final class HomeCare: Sendable {
     let status = try object.status()
     guard status.isDirectory else { return [.notADirectory(what: status.kindWords)] }
     var kinds: [HomeFault.Kind] = []
-    if status.st_uid != uid { kinds.append(.owner(status.st_uid)) }
+    if status.st_uid != uid {
+      guard try mayTake(object, status, expected) else { return [.othersDirectory(status.st_uid)] }
+      kinds.append(.owner(status.st_uid))
+    }
     if Self.mended(status.permissions, expected.mode) != status.permissions {
       kinds.append(.mode(status.permissions))
     }
     if keepsAttributes, let kind = securityFault(of: object, expected) { kinds.append(kind) }
     return kinds
+  }
+
+  /// Whether a directory of another owner may become the home's owner's.
+  ///
+  /// They can put any directory in a home under a standard name, also one that is closed to them: to rename
+  /// something takes no right to it.
+  private func mayTake(_ object: FD, _ status: FileStatus, _ expected: Expected) throws(Errno) -> Bool {
+    // Nobody but root gives a home its name.
+    if expected.path.isEmpty { return true }
+    // Additional IDs are the account's that has them.
+    let owner = SubordinateUsers.ofThisMachine.account(of: status.st_uid)
+    if owner == uid || owner == former { return true }
+    if owner == status.st_uid, owner != 0, Account.numbered(owner) == nil { return true }
+    let listing = try object.reopened(O_RDONLY | O_DIRECTORY)
+    return try listing.fd.firstEntry { name, _ in
+      !name.buffer.elementsEqual(DisplayName.marker.utf8)
+    } == nil
   }
 
   private func securityFault(of object: FD, _ expected: Expected) -> HomeFault.Kind? {
@@ -142,8 +174,10 @@ final class HomeCare: Sendable {
     let status = try object.fd.status()
     guard status.isDirectory else { throw .ENOTDIR }
     switch fault.kind {
-    case .missing, .notADirectory: throw .EEXIST
-    case .owner: try object.fd.changeOwner(uid: uid, gid: gid)
+    case .missing, .notADirectory, .othersDirectory: throw .EEXIST
+    case .owner:
+      guard try mayTake(object.fd, status, expected) else { throw .EPERM }
+      try object.fd.changeOwner(uid: uid, gid: gid)
     case .mode: try object.fd.changeMode(Self.mended(status.permissions, expected.mode))
     case .acl: try completeACL(of: object.fd, expected)
     case .unreadable:

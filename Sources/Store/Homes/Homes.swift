@@ -71,8 +71,10 @@ package final class Homes: Sendable {
     let care = HomeCare(home, uid: account.uid, gid: account.gid, access: access)
     let faults = care.faults()
     let reasons = faults.compactMap { fault -> String? in
-      if case .owner(let uid) = fault.kind { return "\(fault.path) belongs to uid \(uid)" }
-      return fault.isMendable ? nil : "\(fault.path) must be a directory"
+      switch fault.kind {
+      case .owner(let uid), .othersDirectory(let uid): "\(fault.path) belongs to uid \(uid)"
+      default: fault.isMendable ? nil : "\(fault.path) must be a directory"
+      }
     }
     guard reasons.isEmpty else { throw .notAdoptable(path: place, reasons: reasons) }
     try explaining("complete", place) { () throws(Errno) in
