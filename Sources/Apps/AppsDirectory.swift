@@ -34,22 +34,21 @@ struct AppsDirectory: ~Copyable {
     if let app = apps.first(where: { $0.path.hasSameBytes(as: place.path) }) {
       throw .otherApp(path: "/\(place.path)", identifier: app.identifier.text)
     }
-    let entries: [(name: [UInt8], type: UInt8)]
+    let same: UInt8?
+    let twin: String?
+    let folded = name.folded
     do throws(Errno) {
       let listing = try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
-      entries = try listing.fd.entries()
+      same = try listing.fd.firstEntry { other, _ in other.buffer.elementsEqual(name.utf8) }?.type
+      twin = try listing.fd.firstEntry { other, _ in
+        let other = String(decoding: other.buffer, as: UTF8.self)
+        return other.folded == folded && other != known
+      }.map { String(decoding: $0.name, as: UTF8.self) }
     } catch {
       throw .failed(doing: "list", path: "\(tree)/\(path)", errno: error)
     }
-    for entry in entries {
-      if entry.name.elementsEqual(name.utf8) {
-        throw .inTheWay(path: "/\(place.path)", what: Self.words(for: entry.type))
-      }
-    }
-    for entry in entries {
-      let other = String(decoding: entry.name, as: UTF8.self)
-      if other != known, other.folded == name.folded { throw .twin(path: "/\(place.path)", other: other) }
-    }
+    if let same { throw .inTheWay(path: "/\(place.path)", what: Self.words(for: same)) }
+    if let twin { throw .twin(path: "/\(place.path)", other: twin) }
   }
 
   private static func words(for type: UInt8) -> String {

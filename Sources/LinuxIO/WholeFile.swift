@@ -162,6 +162,24 @@ extension FD {
     return found
   }
 
+  /// The first name in a directory that is wanted, in the order that it has them; nil if none is.
+  ///
+  /// However many there are, they take no memory.
+  package func firstEntry(
+    where isWanted: (_ name: Name, _ type: UInt8) -> Bool = { _, _ in true }
+  ) throws(Errno) -> (name: [UInt8], type: UInt8)? {
+    var found: (name: [UInt8], type: UInt8)?
+    try readPortions { (entries) throws(Errno) in
+      while found == nil, let entry = entries.next() {
+        if entry.name.isComponent, isWanted(entry.name, entry.type) {
+          found = (Array(entry.name.buffer), entry.type)
+        }
+      }
+      return found == nil
+    }
+    return found
+  }
+
   /// The names in a directory that are directories, or may be some where a filesystem does not say.
   package func possibleDirectories(atMost limit: Int = .max) throws(Errno) -> [[UInt8]] {
     try entries(atMost: limit) { _, type in type == UInt8(DT_DIR) || type == UInt8(DT_UNKNOWN) }

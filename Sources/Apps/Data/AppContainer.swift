@@ -100,16 +100,18 @@ package final class AppContainer {
     try object.changeOwner(uid: owner.uid, gid: owner.gid)
   }
 
-  /// What is in one of the container's directories; nothing if it is not there.
-  private func entries(of path: String) throws(Errno) -> [(name: [UInt8], type: UInt8)] {
+  /// Whether there is anything in one of the container's directories besides what is known.
+  private func hasEntries(in path: String, besides known: Set<String>) throws(Errno) -> Bool {
     do throws(Errno) {
       let directory = try directory.fd.openDirectory(at: path)
-      // The link to the bundle is no data.
-      return try directory.fd.entries { name, type in
-        path != ContainerLayout.dataName || !ContainerLayout.isBundleLink(name, type)
-      }
+      return try directory.fd.firstEntry { name, type in
+        // The link to the bundle is no data.
+        if path == ContainerLayout.dataName, ContainerLayout.isBundleLink(name, type) { return false }
+        let name = String(decoding: name.buffer, as: UTF8.self)
+        return !known.contains("\(path)/\(name)") && name != CacheDirectoryTag.name
+      } != nil
     } catch .ENOENT {
-      return []
+      return false
     }
   }
 
@@ -119,14 +121,11 @@ package final class AppContainer {
       let known = Set(ContainerLayout.directories(of: .data))
       return try explaining("search", path) { () throws(Errno) in
         if kind != .data {
-          return try !DataPackage.namesOfGroup(in: directory.fd).isEmpty
+          return try directory.fd.firstEntry { name, _ in
+            !name.buffer.elementsEqual(ContainerLayout.metadataName.utf8)
+          } != nil
         }
-        for path in known {
-          for entry in try entries(of: path) {
-            let name = String(decoding: entry.name, as: UTF8.self)
-            if !known.contains("\(path)/\(name)"), name != CacheDirectoryTag.name { return true }
-          }
-        }
+        for path in known where try hasEntries(in: path, besides: known) { return true }
         return false
       }
     }

@@ -114,12 +114,12 @@ package struct DataReplacer {
     // What a group has is its apps' own affair.
     if kind == .group { return }
     let top = [ContainerLayout.dataName, ContainerLayout.metadataName]
-    let strange = try copy.entries { name, _ in !top.contains { name.buffer.elementsEqual($0.utf8) } }
+    let strange = try copy.firstEntry { name, _ in !top.contains { name.buffer.elementsEqual($0.utf8) } }
     let data = try copy.openDirectory(ContainerLayout.dataName)
     // A link is the one to the bundle, or goes when the container is completed.
-    let strangeInData = try data.fd.entries { name, type in
+    let strangeInData = try data.fd.firstEntry { name, type in
       !ContainerLayout.isDataName(name.buffer) && !ContainerLayout.isBundleLink(name, type)
     }
-    guard strange.isEmpty, strangeInData.isEmpty else { throw .EINVAL }
+    guard strange == nil, strangeInData == nil else { throw .EINVAL }
   }
 }

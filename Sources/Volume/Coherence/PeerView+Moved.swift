@@ -41,13 +41,15 @@ extension PeerView {
   /// No deeper than names matter, so it is not far to the end.
   private func updateZones(below name: Name, in parent: FD, _ zone: Zone) {
     guard let directory = try? nodes.openWithRoom({ () throws(Errno) in try parent.openDirectory(name) }),
-      let entries = try? directory.fd.entries()
+      // Few of them matter, however many there are.
+      let entries = try? directory.fd.entries(where: { name, _ in
+        volume.plainZone(of: name.buffer, in: zone) != zone.inside
+      })
     else {
       return
     }
     for entry in entries {
       let child = volume.plainZone(of: entry.name, in: zone)
-      guard child != zone.inside else { continue }
       try? entry.name.withName { (name) throws(Errno) in
         let status = try directory.fd.status(of: name)
         nodes.setZone(
