@@ -41,6 +41,8 @@ extension VolumeService {
     let owner = isRootless ? ProcessID.user : share.isForAll ? nil : user
     // Root's programs have more rights than strangers should get to talk to.
     if share.isAnnounced, owner == 0, !isRootless { return nil }
+    // No program can be started for it, and there are too many of those to give each some.
+    if let owner, (try? Registry.requireAccount(owner)) == nil { return nil }
     let wanted = record(of: share, for: owner)
     return changes.withLock { _ in
       let known = recordsIfReadable

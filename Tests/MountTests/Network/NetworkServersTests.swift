@@ -107,6 +107,22 @@ struct NetworkServersTests {
     try network.expect("cat $N/nas/mine/a; volume list | grep -c nas/", "one\n4\n", as: Self.root)
   }
 
+  /// There are tens of thousands for each account, whose shares would leave none for others.
+  @Test func additionalIDsHaveNone() throws {
+    let network = try Network("nas mine URL/music", "nas ours URL/books all")
+    let other = try TemporaryAccount()
+    guard let first = other.firstAdditionalID else {
+      return print("skipped: this machine gives accounts no additional IDs")
+    }
+    for id in [first, first + 1] {
+      let additional = Account(name: "additional", uid: id, gid: id, home: "/")
+      try network.expect(
+        "cat $N/nas/mine/a 2>&1 | grep -c 'No such'; cat $N/nas/ours/b", "1\ntwo\n", as: additional)
+    }
+    try network.expect("volume list | grep -c nas/", "1\n", as: Self.root)
+    try network.expect("cat $N/nas/mine/a; volume list | grep -c nas/", "one\n2\n", as: other.account)
+  }
+
   /// The daemon alone says who is there, for root too.
   @Test func nobodyElseMakesNames() throws {
     let network = try Network("nas music URL/music")
