@@ -136,6 +136,8 @@ final class EngineProcess {
       try check(dup2(output.raw, STDERR_FILENO))
       try check(chdir("/"))
       if becomes, user.uid != 0 {
+        // Root's session has keys. Who possesses a keyring may read them, whoever they are by now.
+        try check(clx_join_new_session_keyring())
         if let name = user.name {
           try name.withName { (name) throws(Errno) in _ = try check(clx_initgroups(name.bytes, user.gid)) }
         } else {
