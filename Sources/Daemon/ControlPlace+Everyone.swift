@@ -18,6 +18,8 @@ package struct EveryonesDaemons: Sendable {
   private var waiting = 0
 
   private static let milliseconds = 5000
+  /// How many daemons of one user are asked, besides root's: what more there are would take others' place.
+  private static let maxOfUser = 32
   private static let filesystemType = "fuse.insula"
 
   /// Where one user's daemons listen: under any name, or under one.
@@ -29,6 +31,7 @@ package struct EveryonesDaemons: Sendable {
 
   /// Asks all of them who they are.
   package init() {
+    DaemonProcess.raiseDescriptorLimit()
     let trees = Self.trees
     let places = Self.directories + trees.map(\.place)
     let found = Condition(EveryonesDaemons(waitingFor: places.count))
@@ -61,9 +64,13 @@ package struct EveryonesDaemons: Sendable {
       let directory = try FD.cwd.openWithoutLinks(place.path, O_RDONLY | O_DIRECTORY)
       var names = place.name.map { [$0] } ?? []
       if place.name == nil {
-        names = try directory.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
+        names = try Self.sockets(in: directory.fd, of: place.user)
+        if place.user != 0, names.count > Self.maxOfUser {
+          names.removeLast()
+          silent.append("\(place.path) has more than \(Self.maxOfUser) daemons; no more of them are asked")
+        }
       }
-      for name in names where name.hasSuffix(ControlPlace.suffix) {
+      for name in names {
         do throws(Errno) {
           let client = try ControlClient(in: directory.fd, name: name, of: place.user)
           try client.send(.status)
@@ -91,6 +98,17 @@ package struct EveryonesDaemons: Sendable {
     }
   }
 
+  /// The names of sockets in a user's directory, at most one more than are asked.
+  private static func sockets(in directory: FD, of user: UInt32) throws(Errno) -> [String] {
+    var names: [String] = []
+    _ = try directory.firstEntry { name, _ in
+      let text = String(decoding: name.buffer, as: UTF8.self)
+      if text.hasSuffix(ControlPlace.suffix) { names.append(text) }
+      return user != 0 && names.count > maxOfUser
+    }
+    return names
+  }
+
   /// Where nothing is, or nobody listens any more, there is no daemon.
   private mutating func note(_ error: Errno, _ path: String) {
     guard ![.ENOENT, .ECONNREFUSED].contains(error) else { return }
@@ -112,9 +130,11 @@ package struct EveryonesDaemons: Sendable {
   /// Trees that are mounted, with the place in the store where a daemon listens that has no other.
   private static var trees: [(place: Place, mount: MountEntry)] {
     var trees: [(place: Place, mount: MountEntry)] = []
+    var counts: [UInt32: Int] = [:]
     for mount in (try? MountTable.current())?.entries ?? []
     where mount.type == filesystemType && mount.source.begins(with: "/") {
-      guard let user = mount.server else { continue }
+      guard let user = mount.server, user == 0 || counts[user, default: 0] < maxOfUser else { continue }
+      counts[user, default: 0] += 1
       let place = Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user)
       trees.append((place, mount))
     }

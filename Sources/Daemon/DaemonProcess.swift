@@ -19,13 +19,16 @@ package enum DaemonProcess {
     // may start none, and would go on after a signal that somebody has sent; it is to end, and be replaced.
     for crash in [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] { _ = signal(crash, SIG_DFL) }
     blockEndingSignals()
-    raise(RLIMIT_NOFILE)
+    raiseDescriptorLimit()
     // The kernel holds the callers to their own limit; ours would only stop root's files short.
     raise(RLIMIT_FSIZE)
   }
 
   /// Corresponds to `setsid(2)`: the terminal's signals no longer reach us.
   package static func leaveSession() { _ = setsid() }
+
+  /// Lets this process have as many descriptors as it may.
+  static func raiseDescriptorLimit() { raise(RLIMIT_NOFILE) }
 
   /// How many descriptors this process may have.
   static func descriptorLimit() -> Int {
