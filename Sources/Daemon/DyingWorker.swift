@@ -5,7 +5,9 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 
-/// A worker that was killed, of which some threads are still in the kernel.
+/// A worker that has ended but for some threads, which are still in the kernel.
+///
+/// They come back from their calls at most: none of them runs anything of the program any more.
 struct DyingWorker {
   private let process: Int32
   private static let device = "/dev/fuse"
@@ -16,12 +18,10 @@ struct DyingWorker {
     self.process = process
   }
 
-  /// What waitpid(2) will say of it; nil if it has ended by itself, or nobody can see that.
-  var killed: Int32? {
-    guard let text = FD.text(of: "/proc/\(process)/stat", limit: 4096),
-      let status = text.parts(between: "\n").first?.parts(between: " ").last.flatMap({ Int32($0) })
-    else { return nil }
-    return clx_term_signal(status) > 0 ? status : nil
+  /// What waitpid(2) will say of it; nil if nobody can see that.
+  var status: Int32? {
+    FD.text(of: "/proc/\(process)/stat", limit: 4096)?
+      .parts(between: "\n").first?.parts(between: " ").last.flatMap { Int32($0) }
   }
 
   /// Whether all of them tell the kernel that a file has changed; false if that can't be seen.
@@ -30,15 +30,23 @@ struct DyingWorker {
   /// can, and they do nothing else any more.
   var onlyNotifies: Bool { all(Self.isNotification) }
 
-  /// Whether all of them do that, or change something on one of these disks, which does not answer; false if
-  /// that can't be seen.
+  /// Whether all of them do that or change nothing, or change something on one of these disks, which does not
+  /// answer; false if that can't be seen.
   ///
   /// Such a thread ends when its call does: the change is made then, or not, as if it had come just before
   /// its worker was killed. Whoever else changes something there waits for the same disk.
   func onlyWaits(forDisks devices: Set<UInt64>) -> Bool {
     guard !devices.isEmpty else { return false }
-    return all { Self.isNotification($0) || Self.isCall($0, onDevices: devices) }
+    return all {
+      Self.isNotification($0) || Self.isCall($0, onDevices: devices) || Self.changesNothing($0)
+    }
   }
+
+  /// Whether none of them can change anything any more; false if that can't be seen.
+  ///
+  /// A user may pass a file or directory of a filesystem that never answers: neither a signal nor a timeout
+  /// ends what a thread asks it.
+  var onlyLooks: Bool { all { Self.isNotification($0) || Self.changesNothing($0) } }
 
   /// Whether something is so of the calls of all threads that have not ended, of which there are some.
   private func all(_ isSo: (_ call: String) -> Bool) -> Bool {
@@ -79,6 +87,13 @@ struct DyingWorker {
       return false
     }
     return devices.contains(UInt64(status.st_dev))
+  }
+
+  private static func changesNothing(_ call: String) -> Bool {
+    let words = call.parts(between: " ")
+    let arguments = words.dropFirst().prefix(6).map { UInt64($0.dropFirst(2), radix: 16) ?? .max }
+    guard let number = words.first.flatMap({ Int(String($0)) }), arguments.count == 6 else { return false }
+    return clx_call_changes_nothing(number, arguments)
   }
 
   private static func descriptor(of call: String) -> Int32? {

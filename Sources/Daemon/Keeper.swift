@@ -20,7 +20,8 @@ internal import LinuxIO
 //     more is written to the store.
 //  6. The process that mounts volumes is replaced in the same way; what it has mounted does not need it.
 //  7. A worker ends when its last thread does. What those wait for is ended if it is a volume's program; if
-//     it is an answer of the next worker's, that begins at once (`DyingWorker`).
+//     it is an answer of the next worker's, that begins at once (`DyingWorker`). Threads that can't change
+//     anything any more are left behind.
 //  8. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`). A worker that has not ended by then
 //     would keep the descriptors that were: first it ends, served by the same program.
@@ -194,7 +195,8 @@ struct Keeper {
         owed.upgrade = nil
       }
       // Only for a while: nobody is told of what keeps a killed worker from ending.
-      let signal = waitForSignal(of: signals, milliseconds: kept.volumes.isEmpty ? 5000 : 1000)
+      let isWatched = stuck > 0 || !kept.volumes.isEmpty
+      let signal = waitForSignal(of: signals, milliseconds: isWatched ? 1000 : 5000)
       if signal == nil, let dying = DyingWorker(worker) {
         stuck += 1
         if let status = self.status(of: dying, second: stuck) {
@@ -237,18 +239,26 @@ struct Keeper {
     }
   }
 
-  /// How a worker was killed that has not ended, if the next one is to begin already.
+  /// How a worker has ended of which threads are left, if nobody is to wait for those.
   ///
-  /// One that ends by itself may have lost the lease, and none follows it. `second` is for how long it has
-  /// not ended.
+  /// One that ends by itself may have lost the lease: what its threads still do must not reach the store.
+  /// `second` is for how long it has not ended.
   private func status(of worker: DyingWorker, second: Int) -> Int32? {
-    guard kept.isServing, let status = worker.killed else { return nil }
-    if worker.onlyNotifies {
-      DaemonLog.write("the worker that was ended waits for the next one")
-      return status
+    guard let status = worker.status else { return nil }
+    if kept.isServing, clx_term_signal(status) > 0 {
+      if worker.onlyNotifies {
+        DaemonLog.write("the worker that was ended waits for the next one")
+        return status
+      }
+      if second > Self.secondsForDisks, worker.onlyWaits(forDisks: disks) {
+        DaemonLog.write("the worker that was ended waits for a disk that does not answer")
+        return status
+      }
     }
-    guard second > Self.secondsForDisks, worker.onlyWaits(forDisks: disks) else { return nil }
-    DaemonLog.write("the worker that was ended waits for a disk that does not answer; another one begins")
+    // Programs of volumes are ended first: what waits for them comes back then. A thread that looks into our
+    // own mount comes back when the next worker has begun.
+    guard kept.volumes.isEmpty || second > Self.secondsForOwing, worker.onlyLooks else { return nil }
+    DaemonLog.write("the worker that has ended waits for a filesystem that does not answer; it is left")
     return status
   }
 
@@ -303,10 +313,11 @@ struct Keeper {
       pause(milliseconds: 5)
       waited += 5
       guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
-      if let killed = self.status(of: dying, second: waited / 1000) {
+      if let ended = self.status(of: dying, second: waited / 1000) {
         owed.dying.append(worker)
-        status = killed
-        if owed.upgrade?.isOverdue == true { break }
+        status = ended
+        // It may have ended by itself before it was killed.
+        if owed.upgrade?.isOverdue == true || clx_term_signal(ended) != SIGKILL { break }
         postponeUpgrade(&owed)
         owed.upgrade?.workers += 1
         kept.ended(.signal(SIGKILL))
@@ -337,6 +348,8 @@ struct Keeper {
   }
 
   private func exit(like status: Int32) -> Never {
+    // Threads of the worker that were left behind have the store's lock as well.
+    if let lock = kept.descriptor(.storeLock) { try? lock.unlock() }
     let code = clx_exit_status(status)
     if code >= 0 { _exit(code) }
     // As if we had been ended so: whoever waits for us is told the truth.

@@ -255,7 +255,8 @@ package enum Service {
     DaemonLog.alert(
       "\(reason); removing the mount \(settings.mountPoint).\(report) 'insula mount' mounts the store again",
       inBackground: settings.inBackground)
-    // No worker is left that would.
+    // No worker is left that would; threads of one that were left behind have the store's lock as well.
+    defer { if kept != nil { store.unlock() } }
     let entry = LogEntry(now: .gaveUp, detail: reason)
     Journal(settings.environment)?.send([entry])
     if !isLeaseLost {

@@ -24,12 +24,15 @@ final class LeftDescriptors: @unchecked Sendable {
   }
   /// Nil stands for what the kernel tells nothing of: a place in /proc of a process that has ended.
   private var left: [Int32: Object?] = [:]
+  /// The device that the store lies on.
+  private let ownDevice: UInt64?
 
   /// All that are open now and not noted.
   ///
   /// Those of the registry are closed at once: to close any descriptor of a file ends all locks that
   /// processes with this table have on it, those included that are about to be taken.
   init(_ kept: KeptState, _ store: Store) {
+    ownDevice = Object(store.state.raw)?.device
     let noted = Set(kept.all.map(\.fd.raw))
     let names = (try? store.state.entries()) ?? []
     let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map(Object.init) })
@@ -46,16 +49,33 @@ final class LeftDescriptors: @unchecked Sendable {
   }
 
   /// Closes what nobody has taken over.
+  ///
+  /// To close a file asks its filesystem. One that somebody has mounted may never answer, so other threads
+  /// close such files, one for each of these filesystems.
   func close(besides used: [Int32]) {
     for descriptor in used { left.removeValue(forKey: descriptor) }
     // A number that has been free meanwhile may be somebody else's by now.
     // The first three are nobody's but the keeper's, even if that is not noted any more.
+    var others: [UInt64: [Int32]] = [:]
     for (descriptor, object) in left where descriptor > STDERR_FILENO && Object(descriptor) == object {
       // Whoever waits at its other end learns of it also while a worker that was killed still has it.
       _ = shutdown(descriptor, Int32(SHUT_RDWR))
-      _ = close(descriptor)
+      if let object, object.device != ownDevice,
+        (try? FD(descriptor).statusInMemory())?.isRegular == true
+      {
+        others[object.device, default: []].append(descriptor)
+      } else {
+        _ = close(descriptor)
+      }
     }
     left = [:]
+    for descriptors in others.values {
+      // Without a thread they stay open: better than to wait here.
+      let thread = try? JoinableThread(name: "closing") {
+        for descriptor in descriptors { _ = Glibc.close(descriptor) }
+      }
+      thread?.detach()
+    }
   }
 
   private func close(_ descriptor: Int32) -> Int32 { Glibc.close(descriptor) }

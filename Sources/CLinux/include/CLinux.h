@@ -291,6 +291,9 @@ uint64_t clx_makedev(unsigned major, unsigned minor);
 unsigned clx_major(uint64_t device);
 unsigned clx_minor(uint64_t device);
 
+/// Whether a system call leaves everything as it is, whenever it is carried out: it looks, opens or closes.
+_Bool clx_call_changes_nothing(long call, const uint64_t *_Nonnull arguments);
+
 /// The magic number of the filesystem that a descriptor lies on: Glibc's module map leaves <sys/statfs.h>
 /// out.
 int clx_filesystem_type(int fd, uint64_t *_Nonnull type);
