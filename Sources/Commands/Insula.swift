@@ -48,7 +48,7 @@ package enum Insula {
       title: "Volumes",
       commands: [
         VolumeAddCommand.self, VolumeCreateCommand.self, VolumeUnlockCommand.self, VolumeLockCommand.self,
-        VolumeListCommand.self, VolumeInfoCommand.self, VolumeEjectCommand.self,
+        VolumeListCommand.self, VolumeInfoCommand.self, VolumeConfirmCommand.self, VolumeEjectCommand.self,
       ]),
     CommandGroup(
       title: "Network",

@@ -48,7 +48,10 @@ extension AppRequestHandler {
         aside = try containers().setAside(of: user)
       }
     }
-    if parts.contains(.decisions) { note(try registry.forget(user: user), of: user, by: caller) }
+    if parts.contains(.decisions) {
+      try VolumeNotes(of: store).removeAll(of: user)
+      note(try registry.forget(user: user), of: user, by: caller)
+    }
     return Forgetting(parts: parts, aside: aside)
   }
 

@@ -126,6 +126,12 @@ package struct DaemonStatus: Codable, Equatable, Sendable {
     return reason
   }
 
+  /// How many volumes are not there since they were not added on this machine.
+  package var unconfirmedVolumes: Int {
+    guard case .integer(let count)? = counts["unconfirmedVolumes"] else { return 0 }
+    return Int(clamping: count)
+  }
+
   /// What the kernel has requested, by its names.
   package var requestsByKind: [String: Int64] {
     guard case .object(let kinds)? = counts["requestsByKind"] else { return [:] }

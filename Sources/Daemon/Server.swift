@@ -357,6 +357,7 @@ package final class Server: Sendable {
     report.threads = pool.threadCount
     report.views = views.count + backups.all.count + files.all.count
     report.overBudget = volume.budget.refusals
+    report.unconfirmedVolumes = volumes.unconfirmed
     report.version = version
     report.keeper = keeperPID
     report.restarts = kept?.restarts ?? 0

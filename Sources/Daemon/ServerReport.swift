@@ -47,6 +47,8 @@ package struct ServerReport: Codable, Sendable {
   /// Whether the installed program takes over as soon as a worker has ended, or why it has not.
   package var upgradeWaits: Bool?
   package var upgradeFailure: String?
+  /// How many volumes are not there since they were not added on this machine; earlier daemons don't say.
+  package var unconfirmedVolumes: Int?
   /// Why files are served without apps, if they are.
   package var appsUnknown: String?
   /// Who was refused something because they had all that one user may have.

@@ -31,6 +31,9 @@ extension MountEntry {
     return option.flatMap { UInt32($0.dropFirst(prefix.utf8.count)) }
   }
 
+  /// Whether a daemon of ours serves it, whoever's that is.
+  package var isServed: Bool { type.utf8.elementsEqual("fuse.insula".utf8) }
+
   /// Takes this mount away and no other, wherever its path leads by now; lazily, who uses it may finish.
   ///
   /// The table is a memory: whoever may rename a directory on the way can put another one or a link in its
@@ -116,11 +119,17 @@ package struct MountTable: Sendable {
   ///
   /// Whoever may rename a directory above a mount moves the mount with it. Nil if it is not mounted any more,
   /// or something else lies over it.
-  package func mount(of device: DeviceNumber, madeAt path: String) -> MountEntry? {
-    if let top = top(at: path), top.device == device { return top }
-    return entries.first {
-      $0.device == device && $0.root == "/" && !$0.mountPoint.utf8.elementsEqual(path.utf8)
+  ///
+  /// Once it is gone the kernel gives its number to the next filesystem, which is none of ours by that: only
+  /// what is served by a daemon of ours is meant, and by that of `server`, where it is given.
+  package func mount(
+    of device: DeviceNumber, madeAt path: String, servedBy server: UInt32? = nil
+  ) -> MountEntry? {
+    func isMeant(_ entry: MountEntry) -> Bool {
+      entry.device == device && entry.isServed && (server == nil || entry.server == server)
     }
+    if let top = top(at: path), isMeant(top) { return top }
+    return entries.first { isMeant($0) && $0.root == "/" && !$0.mountPoint.utf8.elementsEqual(path.utf8) }
   }
 
   /// Where that is.
@@ -128,14 +137,16 @@ package struct MountTable: Sendable {
   /// What can't be found out is taken to be at the path.
   package static func place(of device: DeviceNumber?, madeAt path: String) -> String? {
     guard let device, let table = try? current() else { return path }
-    return table.mount(of: device, madeAt: path)?.mountPoint
+    return table.mount(of: device, madeAt: path, servedBy: ProcessID.user)?.mountPoint
   }
 
   /// Takes away what lies on top at a path, if it is that filesystem.
   ///
-  /// EINVAL if it is another one.
+  /// EINVAL if it is another one, also if it has the number of one of ours that is gone.
   package static func unmount(_ device: DeviceNumber, at path: String, lazily: Bool) throws(Errno) {
-    guard let mount = try current().top(at: path), mount.device == device else { throw .EINVAL }
+    guard let mount = try current().top(at: path), mount.device == device, mount.isServed,
+      mount.server == ProcessID.user
+    else { throw .EINVAL }
     try mount.unmount(lazily: lazily)
   }
 

@@ -14,7 +14,9 @@ extension StoreCheck {
       checkHeld(in: held.fd, "\(store.path)/\(StoreLayout.removedPath)", registry)
     }
     checkSetAside()
-    let homes = ((try? registry?.volumes()) ?? []).filter { $0.place == .users && $0.kind == .directory }
+    let noted = ((try? registry?.volumes()) ?? []).filter { $0.place == .users && $0.kind == .directory }
+    // What was not added on this machine leads nobody anywhere.
+    let homes = VolumeNotes(of: store).known(noted)
     var sources: Set<[UInt8]> = []
     for home in homes where sources.insert(home.path).inserted {
       // Only a daemon gets to disks and servers.

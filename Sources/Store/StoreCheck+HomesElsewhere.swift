@@ -12,11 +12,29 @@ internal import Policy
 extension StoreCheck {
   mutating func checkHomesElsewhere() {
     let volumes = (try? Registry.existing(of: store)?.volumes()) ?? []
-    var unseen: [VolumeRecord] = []
-    for home in volumes where home.place == .users && home.options.isDisjoint(with: [.unfinished, .doomed]) {
+    let homes = volumes.filter { home in
+      home.place == .users && home.options.isDisjoint(with: [.unfinished, .doomed])
+    }
+    let notes = VolumeNotes(of: store)
+    var (unseen, unconfirmed): ([VolumeRecord], [VolumeRecord]) = ([], [])
+    for home in homes {
+      guard notes.has(home) else {
+        unconfirmed.append(home)
+        continue
+      }
       do throws(Errno) { try check(home, in: home.openSource()) } catch { unseen.append(home) }
     }
     foundUnseen(unseen)
+    foundUnconfirmed(unconfirmed)
+  }
+
+  private mutating func foundUnconfirmed(_ homes: [VolumeRecord]) {
+    guard !homes.isEmpty else { return }
+    found(
+      .warning, "\(store.path)/tree/Users",
+      "has homes elsewhere that were not added on this machine, so they are away and nothing in them was "
+        + "checked: " + named(homes),
+      "once the store is mounted, 'insula volume confirm Users/NAME' shows where one is and lets it be there")
   }
 
   private mutating func check(_ home: VolumeRecord, in source: borrowing OwnedFD) throws(Errno) {
@@ -34,6 +52,15 @@ extension StoreCheck {
 
   private mutating func foundUnseen(_ homes: [VolumeRecord]) {
     guard !homes.isEmpty else { return }
+    found(
+      .warning, "\(store.path)/tree/Users",
+      "has homes elsewhere that can't be reached from here, so nothing in them was checked: "
+        + named(homes),
+      "where such a home can be reached as a directory, 'getfacl -R -s -p DIRECTORY' lists what has a POSIX "
+        + "ACL in it")
+  }
+
+  private func named(_ homes: [VolumeRecord]) -> String {
     let named = homes.prefix(Self.maxUnseenNamed).map { home in
       let (name, source) = (
         String(decoding: home.name, as: UTF8.self).sanitized,
@@ -41,13 +68,8 @@ extension StoreCheck {
       )
       return "\(name) (\(source))"
     }
-    let more = homes.count > named.count ? [" and \(homes.count - named.count) more"] : []
-    found(
-      .warning, "\(store.path)/tree/Users",
-      "has homes elsewhere that can't be reached from here, so nothing in them was checked: "
-        + named.joined(separator: ", ") + more.joined(),
-      "where such a home can be reached as a directory, 'getfacl -R -s -p DIRECTORY' lists what has a POSIX "
-        + "ACL in it")
+    let more = homes.count > named.count ? " and \(homes.count - named.count) more" : ""
+    return named.joined(separator: ", ") + more
   }
 
   /// A network can have thousands of homes.

@@ -43,12 +43,29 @@ internal import Testing
   @Test func mountPointsAreBytes() throws {
     let table = MountTable(
       parsing: """
-        40 22 0:35 / /home/\u{e9} rw - tmpfs none rw
-        41 22 0:36 / /home/e\u{301} rw - tmpfs none rw
+        40 22 0:35 / /home/\u{e9} rw - fuse.insula /a rw
+        41 22 0:36 / /home/e\u{301} rw - fuse.insula /b rw
         """)
     #expect(table.top(at: "/home/\u{e9}")?.id == 40 && table.top(at: "/home/e\u{301}")?.id == 41)
     let moved = table.mount(of: DeviceNumber(major: 0, minor: 35), madeAt: "/home/e\u{301}")
     #expect(moved?.id == 40)
+  }
+
+  /// A number that a mount had is the next filesystem's when the mount is gone.
+  @Test func aNumberAloneIsNoMountOfOurs() {
+    let table = MountTable(
+      parsing: """
+        40 22 0:35 / /point rw - tmpfs none rw
+        41 22 0:35 / /moved rw - fuse.sshfs /store rw,user_id=7
+        42 22 0:36 / /point2 rw - fuse.insula /store rw,user_id=8
+        43 22 0:36 / /moved2 rw - fuse.insula /store rw,user_id=7
+        """)
+    let (gone, ours) = (DeviceNumber(major: 0, minor: 35), DeviceNumber(major: 0, minor: 36))
+    #expect(table.mount(of: gone, madeAt: "/point") == nil)
+    #expect(table.mount(of: ours, madeAt: "/point2")?.id == 42)
+    #expect(table.mount(of: ours, madeAt: "/point2", servedBy: 8)?.id == 42)
+    #expect(table.mount(of: ours, madeAt: "/point2", servedBy: 7)?.id == 43)
+    #expect(table.mount(of: ours, madeAt: "/point2", servedBy: 9) == nil)
   }
 
   @Test func unescapes() {

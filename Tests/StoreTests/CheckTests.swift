@@ -235,13 +235,17 @@ internal import Testing
   @Test func posixACLsInHomesElsewhereAreNamed() throws {
     let source = try store.temporary.makeDirectory("homes", mode: 0o700)
     let registry = try Registry(of: try store.open())
+    let notes = VolumeNotes(of: try store.open())
+    var homes: [VolumeRecord] = []
+    defer { for home in homes { try? notes.remove(home) } }
     func add(_ name: String, _ kind: VolumeRecord.Kind, _ path: String) throws {
       let directory = try TemporaryDirectory.open(source)
-      _ = try registry.add(
-        VolumeRecord(
-          in: .users, name: Array(name.utf8), kind: kind, path: Array(path.utf8),
-          identity: ObjectIdentity(directory.fd.status(), of: directory.fd), owner: nil, isReadOnly: false,
-          added: 1))
+      let home = VolumeRecord(
+        in: .users, name: Array(name.utf8), kind: kind, path: Array(path.utf8),
+        identity: try ObjectIdentity(directory.fd.status(), of: directory.fd), owner: nil, isReadOnly: false,
+        added: 1)
+      homes.append(try registry.add(home))
+      try notes.add([home])
       try store.open().link(name, to: path)
     }
     var paths: [String] = []
@@ -275,6 +279,11 @@ internal import Testing
     try store.temporary.makeDirectory("homes", mode: 0o700)
     let away = try findings()
     #expect(away.count == 1 && away[0].problem.contains("anna (\(source)), ben (\(source)), cleo"), "\(away)")
+    // What was not added on this machine is not even looked for.
+    try notes.remove(homes[1])
+    let unknown = try findings()
+    let isNamed = unknown.contains { $0.problem.hasSuffix("checked: ben (\(source))") }
+    #expect(unknown.count == 2 && isNamed, "\(unknown)")
   }
 
   private static func givePosixACL(to path: String) throws {

@@ -47,6 +47,11 @@ enum ManualText {
     [
       ("/var/lib/insula", "root's store"),
       ("/insula", "where it is mounted"),
+      (
+        "/var/lib/insula-machine",
+        "what this machine notes of root's stores: which volumes were added here; a user's is "
+          + "~/.local/state/insula"
+      ),
       ("~/.local/share/insula", "an ordinary user's store"),
       ("~/Insula", "where it is mounted"),
       (

@@ -91,6 +91,12 @@ struct StatusCommand: Command {
         " it is served without apps, volumes and homes on volumes: \(reason.sanitized); once that is done, "
           + "'insula restart \(status.store)' brings them back")
     }
+    if status.unconfirmedVolumes > 0 {
+      console.report(
+        "warning:", .yellow,
+        " volumes that were not added on this machine are not there: \(status.unconfirmedVolumes); "
+          + "'insula volume list' names them")
+    }
     if requests { return show(requests: status.requestsByKind, console) }
     let shown: Set = ["store", "mountPoint", "mode", "pid", "requestsByKind", "appsUnknown"]
     let rows = fields.filter { !shown.contains($0.key) }.inOrder { $0.key < $1.key }

@@ -6,6 +6,7 @@ internal import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Policy
+internal import Store
 
 /// `insula volume add`.
 struct VolumeAddCommand: Command {
@@ -134,16 +135,31 @@ extension VolumeWish.Source {
   static func named(_ source: String, _ context: Context) throws -> (VolumeWish.Source, SharedFD?) {
     if ServerAddress.looksLikeOne(source) { return (.server(source), nil) }
     if source.hasPrefix("UUID=") || source.hasPrefix("LABEL=") { return (.disk(source), nil) }
+    let path: String
     do throws(Errno) {
-      let path = context.reachable(source)
-      let opened = SharedFD(
-        try path.withName { (path) throws(Errno) in try FD.cwd.openFollowing(path, pathOnly) })
+      let opened = SharedFD(try context.openWithoutOthersLinks(source))
       if try opened.use({ (fd) throws(Errno) in try fd.status().isDirectory }) { return (.directory, opened) }
       let own = try opened.use { (fd) throws(Errno) in try fd.ownPath() }
-      return (.disk(String(decoding: own, as: UTF8.self)), nil)
+      path = String(decoding: own, as: UTF8.self)
     } catch {
-      throw CommandFailure(error, "can't open \(source.sanitized): \(error.messageAboutPath)")
+      throw CommandFailure(error, "can't open \(source.sanitized): \(Context.words(ofMaking: error))")
     }
+    // It is opened again by its path, now and at each mount: nobody else may put something else there.
+    if let finding = Store.wayFindings(to: path).first {
+      throw CommandFailure(
+        .notPermitted,
+        "\(source.sanitized) can't be a disk here: \(finding.path.sanitized) \(words(for: finding)); "
+          + "move it to a directory of your own or of root's")
+    }
+    return (.disk(path), nil)
+  }
+
+  private static func words(for finding: StoreDoorFinding) -> String {
+    if case .foreign(let user) = finding.problem {
+      let name = Account.numbered(user)?.name.sanitized ?? "uid \(user)"
+      return "belongs to \(name), who can put another one there"
+    }
+    return "lets others put another one there"
   }
 }
 

@@ -44,6 +44,7 @@ extension VolumeDescription {
   }
 
   var state: String {
+    if isConfirmed == false { return "unconfirmed" }
     if missing != nil { return "missing" }
     if isWaiting, kind == "encrypted" { return "locked" }
     return isWaiting ? "waiting" : isReadOnly ? "read-only" : "read-write"

@@ -47,12 +47,19 @@ extension VolumeService {
     return changes.withLock { _ in
       let known = recordsIfReadable
       for same in known where same.treePath == wanted.treePath && same.owner == owner && isOfServer(same) {
-        if same.path == wanted.path, same.isReadOnly == wanted.isReadOnly { return same }
+        if same.path == wanted.path, same.isReadOnly == wanted.isReadOnly, same.options == wanted.options,
+          same.kind == wanted.kind
+        {
+          // By the computers that are known here, whoever has noted it.
+          return (try? notes.add([same])).map { same }
+        }
         // The file says something else by now.
         try? registry(false)?.removeVolume(same.id)
+        unnote(same)
         forget(same.id)
       }
       guard hasRoom(among: known, for: owner) else { return nil }
+      guard (try? notes.add([wanted])) != nil else { return nil }
       return (try? registry(true)?.add(wanted)) ?? nil
     }
   }
@@ -118,6 +125,7 @@ extension VolumeService {
       if let attached, users(of: [attached]).contains(where: { !$0.isEmpty }) { continue }
       return changes.withLock { _ in
         try? registry(false)?.removeVolume(record.id)
+        unnote(record)
         volume.detach(record.id)
         if let attached { end(attached, isHurried: false) }
         forget(record.id)

@@ -14,6 +14,8 @@ enum VolumeFailure: Error {
   case notTheirs
   case hangs
   case gone
+  /// Nothing says that it was added on this machine.
+  case unconfirmed(title: String, isSystem: Bool)
   case kind(String)
   case noHandles(String)
   case overlapsStore
@@ -37,6 +39,9 @@ enum VolumeFailure: Error {
     case .notTheirs: "it is not yours; only root can have others' directories be volumes"
     case .hangs: "what leads to it does not answer"
     case .gone: "it was ejected meanwhile"
+    case .unconfirmed(let title, let isSystem):
+      "it was not added on this machine; \(isSystem ? "as root, " : "")'insula volume confirm "
+        + "\(title.sanitized)' shows what it is and lets it be in the tree"
     case .kind(let kind):
       "it lies on \(kind); a volume must lie on a disk of this machine (ext4, xfs, btrfs and the like)"
     case .noHandles(let kind):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
 package import Store
 internal import Volume
 
@@ -19,6 +20,8 @@ package enum VolumeRequest: Equatable, Sendable {
   case lock(name: String?, force: Bool, waits: Bool?)
   /// The password is in the pipe that comes along.
   case unlock(name: String)
+  /// Let one be in the tree that was not added on this machine, if it still is what somebody has seen.
+  case confirm(name: String, seen: VolumeDescription)
 }
 
 /// What is to be a volume, and how.
@@ -91,6 +94,17 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
   package let missing: String?
   /// Whether it is mounted when somebody looks for it; of what is encrypted, whether it is locked.
   package let isWaiting: Bool
+  /// Whether the kernel serves a disk; earlier daemons don't say.
+  package let isKernels: Bool?
+  /// Whether it was added on this machine; earlier daemons don't say.
+  package var isConfirmed: Bool?
+
+  /// Whether it still is what somebody has seen, wherever it lies and whether it is there or not.
+  func isSame(as seen: VolumeDescription) -> Bool {
+    treePath.hasSameBytes(as: seen.treePath) && kind == seen.kind && path.hasSameBytes(as: seen.path)
+      && owner == seen.owner && isReadOnly == seen.isReadOnly && ignoresOwners == seen.ignoresOwners
+      && isOnDemand == seen.isOnDemand && isKernels == seen.isKernels && added == seen.added
+  }
 
   /// `engine` is what serves it, if it is there.
   ///
@@ -114,12 +128,13 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
     added = record.added
     self.missing = missing
     isWaiting = engine == nil && missing == nil
+    isKernels = record.kind == .disk ? !record.options.contains(.byProgram) : nil
   }
 }
 
 extension VolumeRequest: Codable {
-  private enum Deed: String, Codable { case add, list, network, eject, lock, unlock }
-  private enum Key: String, CodingKey { case deed, name, wish, force, waits, deletesHome }
+  private enum Deed: String, Codable { case add, list, network, eject, lock, unlock, confirm }
+  private enum Key: String, CodingKey { case deed, name, wish, force, waits, deletesHome, seen }
 
   package init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
@@ -138,6 +153,10 @@ extension VolumeRequest: Codable {
           name: try fields.decodeIfPresent(String.self, forKey: .name), force: try isSet(.force),
           waits: try fields.decodeIfPresent(Bool.self, forKey: .waits))
       case .unlock: .unlock(name: try fields.decode(String.self, forKey: .name))
+      case .confirm:
+        .confirm(
+          name: try fields.decode(String.self, forKey: .name),
+          seen: try fields.decode(VolumeDescription.self, forKey: .seen))
       }
   }
 
@@ -162,6 +181,10 @@ extension VolumeRequest: Codable {
     case .unlock(let name):
       try fields.encode(Deed.unlock, forKey: .deed)
       try fields.encode(name, forKey: .name)
+    case .confirm(let name, let seen):
+      try fields.encode(Deed.confirm, forKey: .deed)
+      try fields.encode(name, forKey: .name)
+      try fields.encode(seen, forKey: .seen)
     }
   }
 }

@@ -62,6 +62,7 @@ extension VolumeService {
       } catch {
         throw ControlFailure(error)
       }
+      unnote(known)
       volume.detach(known.id)
       let described = VolumeDescription(known, nil, missing: left ?? reason(of: known.id), isReadOnly: false)
       forget(known.id)

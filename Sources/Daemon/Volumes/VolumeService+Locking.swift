@@ -194,7 +194,8 @@ extension VolumeService {
   /// that does not answer, and a user may keep a file of that name locked that is no disk.
   private func awaitDisks(of records: [VolumeRecord]) {
     let end = monotonicNanoseconds() + UInt64(Self.diskMilliseconds) * 1_000_000
-    let owners = Dictionary(grouping: records.filter { $0.options.contains(.hasDisk) }, by: \.owner).values
+    let known = notes.known(records.filter { $0.options.contains(.hasDisk) })
+    let owners = Dictionary(grouping: known, by: \.owner).values
     let left = Condition(owners.count)
     for records in owners {
       let thread = try? JoinableThread(name: "disks") {

@@ -54,13 +54,14 @@ extension VolumeService {
     case .lock(let name, let force, let waits):
       return .volumes(try lock(name, isForced: force, waits: waits, by: user, users))
     case .unlock(let name): return .volumes([try unlock(name, call, after: locks)])
+    case .confirm(let name, let seen): return .volumes([try confirm(name, seen: seen, by: user)])
     }
   }
 
   /// Those that a user may know of; directories that are not there are looked for again.
   private func list(for user: UInt32) throws(ControlFailure) -> [VolumeDescription] {
     let found = try records(for: user)
-    attach(found.filter { $0.kind == .directory && engine(of: $0) == nil })
+    attach(notes.known(found).filter { $0.kind == .directory && engine(of: $0) == nil })
     return found.map { describe($0) }
   }
 
@@ -70,8 +71,13 @@ extension VolumeService {
 
   func describe(_ record: VolumeRecord) -> VolumeDescription {
     let engine = engine(of: record)
-    return VolumeDescription(
-      record, engine, missing: engine == nil ? reason(of: record.id) : nil, isReadOnly: isReadOnly)
+    let isConfirmed = engine != nil || isOfServer(record) || notes.has(record)
+    note(record.id, isConfirmed: isConfirmed)
+    let missing = isConfirmed ? reason(of: record.id) : unconfirmed(record).message
+    var described = VolumeDescription(
+      record, engine, missing: engine == nil ? missing : nil, isReadOnly: isReadOnly)
+    described.isConfirmed = isConfirmed
+    return described
   }
 
   // MARK: Adding
@@ -155,6 +161,7 @@ extension VolumeService {
         }
       } catch {
         try? registry(false)?.removeVolume(record.id)
+        unnote(record)
         throw error
       }
       tell(.volumeAdded, record, by: user)
@@ -205,25 +212,25 @@ extension VolumeService {
       let noted = try changes.withLock { _ throws(VolumeFailure) in
         try note(found, wish.name, by: user, isUnlessThere: true)
       }
-      let record: VolumeRecord
+      var finished = noted
+      finished.options.remove(.unfinished)
       do throws(VolumeFailure) {
-        var finished = noted
-        finished.options.remove(.unfinished)
         let mounted = try engines.mount(finished, isNew: noted.place == .users)
-        record = finished.known(by: mounted.identity)
-        try changes.withLock { _ throws(VolumeFailure) in
-          try complete(record)
+        finished = finished.known(by: mounted.identity)
+        try changes.withLock { [finished] _ throws(VolumeFailure) in
+          try complete(finished)
           try add(mounted.volume)
         }
       } catch {
         try? registry(false)?.removeVolume(noted.id)
+        unnote(finished)
         forget(noted.id)
         if noted.place == .network { removeDirectory(noted.name) }
         awaitAll()
         throw error
       }
-      tell(.volumeAdded, record, by: user)
-      return describe(record)
+      tell(.volumeAdded, finished, by: user)
+      return describe(finished)
     } catch {
       throw ControlFailure(error, path: path.sanitized)
     }
@@ -232,6 +239,7 @@ extension VolumeService {
   /// Notes by which number the disk is known.
   private func complete(_ record: VolumeRecord) throws(VolumeFailure) {
     do throws(StoreError) {
+      try notes.add([record])
       let registry = try registry(true)
       try registry?.setIdentity(record.identity, ofVolume: record.id)
       try registry?.setOptions(record.options, ofVolume: record.id)
@@ -280,6 +288,7 @@ extension VolumeService {
       added: Int64(time(nil)), options: found.options)
     do throws(StoreError) {
       guard let registry = try registry(true) else { throw StoreError.mountedReadOnly }
+      if !record.options.contains(.unfinished) { try notes.add([record]) }
       return try registry.add(record)
     } catch {
       throw .store(error)

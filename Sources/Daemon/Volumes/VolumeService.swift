@@ -39,6 +39,8 @@ final class VolumeService: Sendable {
   private let log: EventRecorder
   let registry: GrantService.RegistrySource
   let leases: ContainerLeases
+  /// What was added on this machine; all others have no effect.
+  let notes: VolumeNotes
   /// Is told when a home that lies elsewhere is found, before anybody else finds it there.
   private let homeAppears: @Sendable (_ home: String) -> Void
   /// Is told when it is there; nil before anybody wants to know.
@@ -59,6 +61,8 @@ final class VolumeService: Sendable {
     var asked: Set<Int64> = []
     /// When a user's lookup has waited in vain.
     var hurries: [UInt32: UInt64] = [:]
+    /// Those that were not added on this machine.
+    var unconfirmed: Set<Int64> = []
   }
   private let state = Condition(State())
   private let watch: VolumeWatch
@@ -83,13 +87,16 @@ final class VolumeService: Sendable {
     self.isReadOnly = isReadOnly
     self.log = log
     self.registry = registry
+    notes = VolumeNotes(of: store)
     attaching = VolumeAttaching(store: store, volume: volume)
     engines = VolumeEngines(store, volume, helper, kept)
     servers = NetworkServers(volume, file: serversFile, helper, isReadOnly: isReadOnly)
     let failed = Mutex<(@Sendable (AttachedVolume, String) -> Void)?>(nil)
     watch = try VolumeWatch { volume, reason in failed.withLock { $0 }?(volume, reason) }
     failed.withLock { $0 = { [weak self] in self?.hasEnded($0, $1) } }
-    let known = try forgetUnfinished(try GrantService.atStart(registry)?.volumes() ?? [])
+    let noted = try GrantService.atStart(registry)?.volumes()
+    adoptNotes(of: noted, kept)
+    let known = confirmed(try forgetUnfinished(noted ?? []))
     // Once: from here on what is kept is this worker's own.
     let left = takeOver(known)
     attach(known.filter { !isOfServer($0) && (!left.contains($0.id) || $0.isEncrypted) })
@@ -125,9 +132,10 @@ final class VolumeService: Sendable {
       if record.options.contains(.doomed) {
         try? unlink(record)
         let held = try registry.forgetHome(String(decoding: record.name, as: UTF8.self))
-        endDeletion(of: record, with: held)
+        if notes.has(record) { endDeletion(of: record, with: held) }
       }
       try registry.removeVolume(record.id)
+      unnote(record)
     }
     return records.filter { $0.options.isDisjoint(with: ending) }
   }
@@ -157,7 +165,7 @@ final class VolumeService: Sendable {
   func awaitAll() {
     let records = recordsIfReadable
     let attached = Set(volume.attached.all.map(\.record.id))
-    let missing = records.filter {
+    let missing = notes.known(records).filter {
       $0.kind != .directory && !attached.contains($0.id) && !isOfServer($0)
         && !$0.options.contains(.unfinished)
     }
@@ -216,6 +224,7 @@ final class VolumeService: Sendable {
   }
 
   private func attachNow(_ record: VolumeRecord) throws(VolumeFailure) {
+    try requireConfirmed(record)
     guard record.kind == .directory else {
       return try changes.withLock { [mounted = try engines.mount(record).volume] _ throws(VolumeFailure) in
         try add(mounted)
@@ -231,6 +240,7 @@ final class VolumeService: Sendable {
 
   /// The directory of a volume that was added before, as far as it may still be one.
   func opened(_ record: VolumeRecord) throws(VolumeFailure) -> SharedFD {
+    try requireConfirmed(record)
     let directory = SharedFD(try record.openDirectory())
     _ = try attaching.kind(of: FD(directory.number))
     try attaching.check(record, FD(directory.number), asOf: try attaching.owner(of: record))
@@ -294,9 +304,22 @@ final class VolumeService: Sendable {
 
   /// Nothing is known of it any more.
   func forget(_ id: Int64) {
-    state.withLock { _ = $0.failures.removeValue(forKey: id) }
+    state.withLock { state in
+      state.failures.removeValue(forKey: id)
+      state.unconfirmed.remove(id)
+    }
     engines.forget(id)
     volume.attached.locked.remove(id)
+  }
+
+  /// How many there are that were not added on this machine.
+  var unconfirmed: Int { state.withLock { $0.unconfirmed.count } }
+
+  /// Whether one was not, or is by now.
+  func note(_ id: Int64, isConfirmed: Bool) {
+    state.withLock { state in
+      if isConfirmed { state.unconfirmed.remove(id) } else { state.unconfirmed.insert(id) }
+    }
   }
 
   /// Takes a volume out of the tree whose program has ended.

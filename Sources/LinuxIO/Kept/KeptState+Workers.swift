@@ -86,6 +86,12 @@ extension KeptState {
     }
   }
 
+  /// Whether a worker has served that notes which volumes were added on this machine.
+  package var notesVolumes: Bool {
+    get { header.pointee.notesVolumes == Header.yes }
+    set { header.pointee.notesVolumes = newValue ? Header.yes : 0 }
+  }
+
   // MARK: Changes that no request has asked for
 
   package func beginsOwnChange() { lock.withLock { _ in header.pointee.ownChanges &+= 1 } }

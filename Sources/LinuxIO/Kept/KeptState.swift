@@ -95,6 +95,8 @@ package final class KeptState: @unchecked Sendable {
     /// The device of the mount, and its complement: one that is damaged is none.
     var mountDevice: UInt64 = 0
     var mountDeviceCheck: UInt64 = 0
+    /// Whether workers note which volumes were added on this machine; those of earlier versions leave it 0.
+    var notesVolumes: UInt32 = 0
 
     static let magic: UInt64 = 0x31_6c75_736e_6900
     static let yes: UInt32 = 0x7965_7321

@@ -77,6 +77,14 @@ package final class ReadOnlyRegions: Sendable {
     var counts: [ObjectNumber: Int] = [:]
     /// The directories above each place.
     var above: [Key: [ObjectNumber]] = [:]
+
+    mutating func remove(_ key: Key) {
+      guard regions.removeValue(forKey: key) != nil else { return }
+      for holder in above.removeValue(forKey: key) ?? [] {
+        let left = (counts[holder] ?? 1) - 1
+        counts[holder] = left > 0 ? left : nil
+      }
+    }
   }
   private let state = OrderedMutex(.leaf, State())
   private let count = Atomic<Int>(0)
@@ -137,11 +145,16 @@ package final class ReadOnlyRegions: Sendable {
   func remove(_ name: [UInt8], in directory: ObjectNumber) {
     let key = Key(directory: directory, name: name)
     state.withLock { state in
-      guard state.regions.removeValue(forKey: key) != nil else { return }
-      for holder in state.above.removeValue(forKey: key) ?? [] {
-        let left = (state.counts[holder] ?? 1) - 1
-        state.counts[holder] = left > 0 ? left : nil
-      }
+      state.remove(key)
+      count.store(state.regions.count, ordering: .releasing)
+    }
+  }
+
+  /// Forgets all that are anywhere below a directory that is no part of the tree any more: what is found
+  /// there next, or on the next disk with the same numbers, is something else.
+  func removeAll(below directory: ObjectNumber) {
+    state.withLock { state in
+      for (key, above) in state.above where above.contains(directory) { state.remove(key) }
       count.store(state.regions.count, ordering: .releasing)
     }
   }

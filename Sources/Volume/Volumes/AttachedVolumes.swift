@@ -121,13 +121,15 @@ package final class AttachedVolumes: Sendable {
     locked.set(id, isUnlocked: false)
   }
 
-  /// Forgets those that were removed and are not used any more; whether there were any, and some are left.
-  func letGo(usersOf users: ([AttachedVolume]) -> [[String]]) -> (any: Bool, areLeft: Bool) {
+  /// Forgets those that were removed and are not used any more, and gives them; whether some are left.
+  func letGo(
+    usersOf users: ([AttachedVolume]) -> [[String]]
+  ) -> (gone: [AttachedVolume], areLeft: Bool) {
     let left = leaving.withLock { $0 }
     let unused = zip(left, users(left)).filter { $1.isEmpty }.map(\.0)
     return leaving.withLock { leaving in
       leaving.removeAll { volume in unused.contains { $0 === volume } }
-      return (!unused.isEmpty, !leaving.isEmpty)
+      return (unused, !leaving.isEmpty)
     }
   }
 

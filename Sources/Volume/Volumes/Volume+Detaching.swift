@@ -31,11 +31,18 @@ extension Volume {
 extension Volume {
   /// Lets go of volumes that have left the tree and that nobody uses any more; whether some are still used.
   package func letGo(usersOf users: ([AttachedVolume]) -> [[String]]) -> Bool {
-    let (any, areLeft) = attached.letGo(usersOf: users)
+    let (gone, areLeft) = attached.letGo(usersOf: users)
     // The kernel may remember for long what somebody had open.
-    if any { forEachView { $0.nodes.releaseDescriptors(.max) } }
+    if !gone.isEmpty { forEachView { $0.nodes.releaseDescriptors(.max) } }
+    // Nobody is there any more for whom the apps in it were sealed; its numbers may be another home's next.
+    for volume in gone where volume.home != nil && !isAttached(volume.number) {
+      readOnlyRegions.removeAll(below: volume.number)
+    }
     return areLeft
   }
+
+  /// Whether a home that has left the tree has come back.
+  private func isAttached(_ root: ObjectNumber) -> Bool { attached.all.contains { $0.number == root } }
 
   /// Has the kernel write what programs have stored in files of volumes through memory maps, and forget what
   /// it keeps of them.

@@ -195,6 +195,8 @@ extension BadCommandLineTests {
     Row("volume list", .noStore, "create one"),
     Row("volume info", .usage, "NAME"),
     Row("volume info x", .noStore, "create one"),
+    Row("volume confirm", .usage, "NAME"),
+    Row("volume confirm x", .noStore, "create one"),
     Row("volume eject", .usage, "NAME"),
     Row("volume eject x", .noStore, "create one"),
     Row("network", .usage, "requires a subcommand", "'insula network list'", "'insula network join'"),

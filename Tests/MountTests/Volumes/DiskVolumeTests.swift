@@ -16,7 +16,7 @@ struct DiskVolumeTests {
 
     init(rootless: Bool = false) throws {
       run = try RunFixture(rootless: rootless)
-      try run.mounted.temporary.makeDirectory("images", mode: 0o777)
+      try run.mounted.temporary.makeDirectory("images", mode: 0o1777)
       directory = run.mounted.temporary.appending("images")
     }
 

@@ -135,6 +135,31 @@ struct HomeVolumeTests {
     #expect(try homes.run.mounted.run(["check", homes.run.mounted.store]).status == 0)
   }
 
+  /// What was sealed in a home that was ejected seals nothing in the next one, which may have its numbers.
+  @Test func sealsEndWithTheHome() throws {
+    let homes = try Homes()
+    let next = try TemporaryAccount()
+    let made = homes.run.mounted.temporary.appending("made")
+    try homes.run.mounted.temporary.makeDirectory("made", mode: 0o777)
+    try homes.run.succeed("new-app", "Own", made)
+    try homes.run.succeed("sign", "\(made)/Own.app", "--identity", "tester")
+    try homes.expect(
+      """
+      insula install \(made)/Own.app --user $NAME >/dev/null
+      echo x >$H/Applications/Own.app/x 2>/dev/null || echo sealed
+      """, "sealed\n")
+    // The directory of apps, which knows of the app by its name, is the next user's.
+    try homes.expect(
+      """
+      volume eject Users/$NAME 2>/dev/null; mv "$S/$NAME" "$S/$NEXT" && rm -r "$S/$NEXT/Applications/Own.app"
+      chown -R "$NEXT:" "$S/$NEXT" && user add "$NEXT" --home "$S" >/dev/null && echo added
+      """.replacing("$NEXT", with: next.account.name), "added\n", as: Self.root)
+    try homes.expect(
+      """
+      cd "$POINT/Users/$(id -un)/Applications" && mkdir Own.app && echo x >Own.app/x && cat Own.app/x
+      """, "x\n", as: next.account)
+  }
+
   /// Its name is nobody's to change, and nothing moves between it and the rest of the tree but by copying.
   @Test(arguments: [false, true])
   func itsNameStays(isRootless: Bool) throws {

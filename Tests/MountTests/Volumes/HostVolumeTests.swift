@@ -202,7 +202,8 @@ struct HostVolumeTests {
     let host = try Host()
     let store = host.run.mounted.store
     for (line, words) in [
-      ("volume add a", "it has no filesystem that is known"), ("volume add missing", "No such file"),
+      ("cp a ../copy; volume add ../copy", "it has no filesystem that is known"),
+      ("volume add missing", "No such file"),
       ("volume add \(store)", "it holds the store, or lies in it"),
       ("volume add \(store)/tree/Users", "it holds the store, or lies in it"),
       ("volume add /", "it holds the store, or lies in it"), ("volume add /proc", "it lies on 0x9fa0"),

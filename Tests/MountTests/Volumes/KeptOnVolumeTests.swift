@@ -21,7 +21,7 @@ struct KeptOnVolumeTests {
     init(_ format: String) throws {
       run = try RunFixture(
         entitlements: "<key>com.apple.security.files.user-selected.read-write</key><true/>")
-      try run.mounted.temporary.makeDirectory("images", mode: 0o777)
+      try run.mounted.temporary.makeDirectory("images", mode: 0o1777)
       directory = run.mounted.temporary.appending("images")
       let owner = format.includes("ext4") ? "-E root_owner=\(run.user.uid):\(run.user.gid)" : ""
       let made = try Program.run(
