@@ -46,9 +46,10 @@ extension Installer {
     let outcomes = try inPlaces(of: records, about: app.user) { (records) throws(StoreError) in
       // What stands in the way in one home is no reason to leave the others as they are.
       var failure: StoreError?
+      let outside = try self.registry.namesOfHomesElsewhere()
       for record in records {
         do throws(StoreError) {
-          try self.alone(for: record.user, in: record.path) { () throws(StoreError) in
+          try self.alone(for: record.user, in: record.path, outside) { () throws(StoreError) in
             try self.complete(record)
           }
         } catch .noHome {
@@ -182,11 +183,15 @@ extension Installer {
   /// removal, another may be making again.
   ///
   /// Others have their own, and don't wait for one whose app has hundreds or whose disk is slow.
+  ///
+  /// `outside` has the names of the homes that lie outside of the store, for who has just asked for them.
   func alone<Result: Sendable>(
-    for user: UInt32, in path: String, _ body: () throws(StoreError) -> Result
+    for user: UInt32, in path: String, _ outside: Set<[UInt8]>? = nil,
+    _ body: () throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    let outside = try registry.namesOfHomesElsewhere()
-    return try Self.turns.with(Turn(user, path, outside), body)
+    let names: Set<[UInt8]>
+    if let outside { names = outside } else { names = try registry.namesOfHomesElsewhere() }
+    return try Self.turns.with(Turn(user, path, names), body)
   }
 
   /// A user's in the store itself, or in a home outside of it.

@@ -82,13 +82,17 @@ extension Installer {
     } catch {
       throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: error)
     }
+    // What is not there may be in another home of that name, which was ejected.
+    if !directory.fd.has(BundlePlace(path: noted.intent.app.path).name), try hasEjectedHome(path) {
+      throw .failed(doing: "open", path: "\(treePath)/\(path)", errno: .ENOMEDIUM)
+    }
     try end(noted, directory.fd)
   }
 
   /// Whether a path leads into a home that is not there now and may come back.
   private func isAway(_ path: String) throws(AppFailure) -> Bool {
     if store.homeElsewhere(of: path) != nil { return true }
-    return try registered { () throws(StoreError) in try registry.isInEjectedHome(path) }
+    return try hasEjectedHome(path)
   }
 
   /// Ends what may have been done or not: by what there is in the tree now.

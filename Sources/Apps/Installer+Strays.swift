@@ -12,21 +12,86 @@ extension Installer {
   /// its bundle is gone: otherwise nobody could start, update or remove it, or install it again.
   func apps(seenIn directory: borrowing AppsDirectory) throws(AppFailure) -> [InstalledApp] {
     if let user = directory.user {
-      for app in try strays(in: directory) {
-        let isGone: Bool
-        do throws(Errno) {
-          _ = try directory.directory.fd.status(of: app.bundleName)
-          isGone = false
-        } catch {
-          guard error == .ENOENT else { continue }
-          isGone = true
-        }
-        try registered { () throws(StoreError) in
-          if isGone { try registry.forgetStray(app) } else { _ = try registry.give(app, to: user) }
-        }
-      }
+      let strays = try strays(in: directory)
+      let hasOther = try strays.isEmpty ? false : hasEjectedHome(directory.path)
+      for app in strays { try settle(app, for: user, in: directory.directory.fd, hasOther) }
     }
     return try registered { () throws(StoreError) in try registry.apps(seenBy: directory.user) }
+  }
+
+  /// Whether a home was ejected that had the name of the one in which a directory is.
+  func hasEjectedHome(_ path: String) throws(AppFailure) -> Bool {
+    try registered { () throws(StoreError) in try registry.isInEjectedHome(path) }
+  }
+
+  /// Brings what is noted of a stray in line with what is there, unless it is noted of another home of that
+  /// name, which may come back.
+  private func settle(
+    _ app: InstalledApp, for user: UInt32, in directory: FD, _ hasOther: Bool
+  ) throws(AppFailure) {
+    do throws(Errno) { _ = try directory.status(of: app.bundleName) } catch {
+      guard error == .ENOENT, !hasOther, !isOfItsAccount(app) else { return }
+      return try forget(app, in: directory)
+    }
+    if hasOther, Self.seal(of: app.bundleName, in: directory) != app.seal { return }
+    if try registered({ () throws(StoreError) in try registry.give(app, to: user) }) { return }
+    let moves = try moves(of: app, to: user)
+    if moves.count > 1 { _ = try registered { () throws(StoreError) in try registry.give(moves) } }
+  }
+
+  /// Whether an app is noted for the account after which its home is named: then it is the directory that is
+  /// not the home, as where a disk is not mounted.
+  private func isOfItsAccount(_ app: InstalledApp) -> Bool {
+    guard let user = app.user, let home = Homes.name(in: app.path) else { return false }
+    return Account.named(home)?.uid == user
+  }
+
+  /// Its name is free afterwards, in what is mounted too.
+  private func forget(_ app: InstalledApp, in directory: FD) throws(AppFailure) {
+    do throws(Errno) {
+      try observer.changing(.goes(BundlePlace(path: app.path), seal: app.seal)) { () throws(Errno) in
+        // It may have come back just now.
+        if directory.has(app.bundleName) { throw .EEXIST }
+      }
+    } catch {
+      return
+    }
+    try registered { () throws(StoreError) in try registry.forgetStray(app) }
+  }
+
+  /// Which apps have to change their users so that one can become a user's: the other copy that this user has
+  /// may be a stray as well, and so on, as where two accounts have exchanged their numbers.
+  private func moves(
+    of app: InstalledApp, to user: UInt32
+  ) throws(AppFailure) -> [(app: InstalledApp, user: UInt32)] {
+    let (all, intents) = try registered { () throws(StoreError) in
+      (try registry.apps(), try registry.intents())
+    }
+    var moves = [(app: app, user: user)]
+    while let last = moves.last, last.user != app.user, moves.count < Self.mostMoves {
+      let other = all.first { $0.user == last.user && $0.identifier.isSame(as: app.identifier) }
+      guard let other, !intents.contains(where: { $0.intent.isAbout(other) }) else { break }
+      guard let owner = try owner(ofHomeOf: other), owner != last.user else { break }
+      moves.append((other, owner))
+    }
+    return moves
+  }
+
+  /// That many accounts exchange their numbers at once, if any do.
+  private static let mostMoves = 16
+
+  /// The owner of the home in which an app is; nil where nobody knows.
+  ///
+  /// No home elsewhere is looked at.
+  private func owner(ofHomeOf app: InstalledApp) throws(AppFailure) -> UInt32? {
+    guard let home = Homes.name(in: app.path) else { return nil }
+    if store.liesElsewhere(home) {
+      return try registered { () throws(StoreError) in
+        try registry.ownersOfHomesElsewhere()[Array(home.utf8)]
+      }
+    }
+    guard let status = try? store.tree.status(at: "Users/\(home)"), status.isDirectory else { return nil }
+    return status.st_uid
   }
 
   /// The apps in a directory that are noted for somebody else than its user.

@@ -153,7 +153,8 @@ extension Installer {
           () throws(Errno) in try new.replace(place.name, in: directory)
         }
       } catch .ENOENT {
-        // Someone has removed the old one behind our back.
+        // Someone has removed the old one behind our back, or it is in a home that was ejected.
+        if isInEjectedHome(place) { throw .ENOMEDIUM }
         return try observer.changing(.appears(place, seal: intent.app.seal)) { () throws(Errno) in
           try new.place(as: place.name, in: directory)
         }
@@ -165,18 +166,25 @@ extension Installer {
     try take(oldPlace, seal: before.seal, from: directory, to: old)
   }
 
-  /// Takes a bundle away; one that is gone is gone.
+  /// Takes a bundle away; one that is gone is gone, and its name is free.
   func take(
     _ place: BundlePlace, seal: [UInt8], from directory: FD, to old: StagedTree
   ) throws(Errno) {
     do throws(Errno) {
       try observer.changing(.goes(place, seal: seal)) { () throws(Errno) in
-        try old.take(place.name, from: directory)
+        do throws(Errno) { try old.take(place.name, from: directory) } catch .ENOENT {
+          // Its home may have been ejected just now, with the bundle, or before, and this is another one.
+          if directory.has(place.name) || isInEjectedHome(place) { throw .ENOMEDIUM }
+        }
       }
     } catch .ENOENT {
-      // Its home may have been ejected just now, with the bundle.
-      if directory.has(place.name) { throw .ENOMEDIUM }
+      if directory.has(place.name) || isInEjectedHome(place) { throw .ENOMEDIUM }
     }
+  }
+
+  /// Whether a bundle may be in a home that was ejected; if nobody can tell, it may be.
+  private func isInEjectedHome(_ place: BundlePlace) -> Bool {
+    (try? registry.isInEjectedHome(place.path)) ?? true
   }
 }
 

@@ -32,6 +32,9 @@ extension Server {
     for bundle in try registry.bundles() {
       // It is noted when its home appears.
       if let home = Homes.name(in: bundle.path), store.liesElsewhere(home) { continue }
+      if (try? store.tree.status(at: bundle.path)) == nil, try registry.isInEjectedHome(bundle.path) {
+        continue
+      }
       do throws(Errno) {
         try volume.noteBundle(at: bundle.path, seals: bundle.seals)
       } catch {

@@ -12,7 +12,7 @@ internal import Policy
 //     knows. Root's number is never given to anybody else.
 //  3. An account may have used the store without a home. What it has decided stays when it gets one.
 //  4. A home that was ejected is its owner's still. It comes back, or its owner gets another one: nothing is
-//     forgotten then.
+//     forgotten then. When that other one is removed, what is not in it is the ejected one's, and stays.
 //  5. Who is about to get a home may be the one who had the last one, and nobody can tell. So what is
 //     forgotten then is out of the account's reach, and no data are deleted: root has them.
 
@@ -94,12 +94,21 @@ extension Store {
   ) throws(StoreError) -> HomeOwnership {
     let owners = try registry.ownersOfHomesElsewhere()
     var unknown: String?
-    for home in try Homes(tree: tree, path: path + "/tree", mode: description.mode).list() {
-      let owner: UInt32? = home.isAway ? owners[Array(home.name.utf8)] : home.uid
+    for home in try Homes(tree: tree, path: path + "/tree", mode: description.mode).owners() {
+      let owner = home.owner ?? owners[Array(home.name.utf8)]
       if owner == user { return .yes }
       if owner == nil { unknown = home.name }
     }
-    if countingEjected, try registry.ejectedHomes().contains(where: { $0.owner == user }) { return .yes }
+    for home in try countingEjected ? registry.ejectedHomes() : [] {
+      // One that nobody has seen is theirs who have something in it.
+      let isTheirs: Bool
+      if let owner = home.owner {
+        isTheirs = owner == user
+      } else {
+        isTheirs = try registry.hasThings(of: user, inHome: home.name)
+      }
+      if isTheirs { return .yes }
+    }
     return unknown.map { .unknown(home: $0) } ?? .no
   }
 
@@ -110,6 +119,9 @@ extension Store {
       try tree.openDirectory("Users")
     }
     guard !users.fd.has(name) else { return }
-    try registry.forget(home: name, of: user)
+    guard try registry.isInEjectedHome("Users/\(name)/.") else {
+      return try registry.forget(home: name, of: user)
+    }
+    try registry.forget(home: name, of: user, whereRemovedAre: { openDirectory(of: $0) != nil })
   }
 }

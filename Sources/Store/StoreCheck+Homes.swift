@@ -11,10 +11,10 @@ extension StoreCheck {
     let path = store.path + "/tree"
     // A missing Users directory was reported above.
     guard let homes = try? Homes(tree: store.tree, path: path, mode: store.description.mode) else { return }
-    let known = (try? Registry.existing(of: store)?.homesElsewhere()) ?? []
+    let known = (try? Registry.existing(of: store)?.namesOfHomesElsewhere()) ?? []
     for home in try homes.list() {
       if home.isAway {
-        if !known.contains("Users/\(home.name)/") { foundLink(home.name, in: homes) }
+        if !known.contains(Array(home.name.utf8)) { foundLink(home.name, in: homes) }
         continue
       }
       checkOwner(of: home, "\(path)/Users/\(home.name)")

@@ -190,6 +190,60 @@ struct ReturningHomeTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// Where somebody has another home while theirs is ejected.
+  enum Meanwhile: CaseIterable { case mounted, unmounted, elsewhere }
+
+  /// The attack: root removes the home that somebody had in the meantime, and with it all that belongs to the
+  /// one that comes back.
+  ///
+  /// Two users have such a home, and one of them goes on in it.
+  @Test(arguments: Meanwhile.allCases) func aHomeInTheMeantimeTakesNothingAway(_ place: Meanwhile) throws {
+    let accounts = [dora, emil]
+    let before = try accounts.map { try state($0) }
+    _ = try shop.make("Other", version: "1.0", in: "b")
+    for account in accounts {
+      let name = account.account.name
+      try eject(account)
+      var words = ["user", "add", name]
+      if place == .elsewhere {
+        try shop.mounted.temporary.makeDirectory("meantime-\(name)", mode: 0o700)
+        words += ["--home", shop.mounted.temporary.appending("meantime-\(name)")]
+      }
+      #expect(try shop.mounted.run(words + ["--store", shop.mounted.store]).status == 0)
+      for words in [
+        ["install", bundle("Other", "b"), "--user", name], ["path", "org.example.other", "home"],
+        ["path", Self.app, "home"], ["uninstall", "org.example.other", "--user", name],
+        ["install", bundle("Other", "b"), "--user", name],
+      ] { _ = try run(account, words) }
+      #expect(try numbers(account).count == 2)
+    }
+    let hers = try numbers(dora)
+    if place == .unmounted { try shop.succeed("unmount") }
+    try shop.succeed("user", "remove", dora.account.name, "--delete-home")
+    // What was in that home is gone.
+    #expect(try numbers(dora).count == 1 && Set(hers).isSuperset(of: numbers(dora)))
+    #expect(
+      try sql("SELECT user FROM apps WHERE identifier = 'org.example.other'") == "\(emil.account.uid)\n")
+    #expect(try numbers(emil).count == 2 && sql("SELECT count(*) FROM ejected_homes") == "2\n")
+    if place == .unmounted { try shop.mounted.mount() }
+    #expect(try held(dora).count == 1 && trash(dora) == ["letter"] && trash(emil) == ["letter"])
+    try shop.succeed("user", "remove", emil.account.name, "--delete-home")
+    for (account, before) in zip(accounts, before) {
+      let added = try add(account)
+      #expect(added.status == 0 && added.errors == "", "\(added)")
+      for (one, other) in zip(try state(account), before) { #expect(one == other) }
+      let become = ["setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)"]
+      for app in [Self.app, "org.example.own"] {
+        let ran = try shop.mounted.run(
+          ["run", app, "--store", shop.mounted.point, "--", "echo", "ran"],
+          before: become + ["--clear-groups"])
+        #expect(ran.status == 0 && ran.output == "ran\n", "\(ran)")
+      }
+      _ = try run(account, ["removed", "restore", try #require(numbers(account).first)])
+    }
+    try shop.expectNothingToComplainAbout()
+  }
+
   /// The account is called otherwise by now, so it may be somebody else: they get nothing, and nothing of it
   /// is deleted.
   @Test func theNextHolderGetsNothing() throws {

@@ -61,6 +61,22 @@ internal import Testing
     #expect(try registry.containers().map(\.user) == [owner])
   }
 
+  /// Two accounts have exchanged their numbers: the adoption of one home loses nothing of the other one.
+  @Test func adoptionExchangesCopies() throws {
+    var copy = try InstalledApp.example("com.example.second.own", user: owner)
+    copy.path = "Users/old/Applications/Copy.app"
+    try registry.add(copy)
+    let adoption = AdoptionIntent(home: fixture.account.name, former: Self.gone, owner: owner)
+    try registry.finish(adoption, forgetsFormer: false)
+    let users = Dictionary(uniqueKeysWithValues: try registry.apps().map { ($0.path, $0.user) })
+    let place = "Users/\(fixture.account.name)/Applications"
+    #expect(
+      users == [
+        "\(place)/Editor.app": owner, "\(place)/Second.app": owner,
+        "Users/old/Applications/Editor.app": Self.gone, "Users/old/Applications/Copy.app": Self.gone,
+      ])
+  }
+
   @Test(.enabled(if: Program.isRoot, "giving files away needs root")) func checkNamesAndMovesThem() throws {
     // The owner has another copy of one of them elsewhere: neither takes the other's place.
     var copy = try InstalledApp.example("com.example.second.own", user: owner)
@@ -73,6 +89,40 @@ internal import Testing
     let users = try users()
     #expect(users["com.example.Editor.own"] == owner && users["com.example.Editor.old"] == Self.gone)
     #expect(users["com.example.Second.own"] == Self.gone && users["com.example.second.own"] == owner)
+  }
+
+  /// What is there by now at the path is another one's, and not what somebody has looked at before.
+  @Test func rowsAreTakenByPathAndUser() throws {
+    let stale = try #require(try registry.apps().first { $0.identifier.text == "com.example.Editor.own" })
+    #expect(try registry.give(stale, to: owner))
+    try registry.forgetStray(stale)
+    #expect(try users()[stale.identifier.text] == owner)
+    #expect(try !registry.give(stale, to: 502))
+    #expect(try users()[stale.identifier.text] == owner)
+    let other = try #require(try registry.apps().first { $0.identifier.text == "com.example.Second.own" })
+    try registry.forgetStray(other)
+    #expect(try registry.apps().count == 2)
+  }
+
+  /// A version that waits was ordered under the number that is another one's by now.
+  @Test(arguments: [false, true]) func whatWaitsGoesWithTheNumber(isAdopted: Bool) throws {
+    let apps = try registry.apps().filter { $0.identifier.text.hasSuffix(".own") }
+    try #require(apps.count == 2)
+    for app in apps {
+      try registry.note(
+        WaitingUpdate(
+          name: "waits-\(app.name)", app: app, before: app,
+          requester: .init(uid: Self.gone, gid: Self.gone, groups: [], mayHaveLeftGroups: false),
+          allowsDowngrade: false, since: 1))
+    }
+    if isAdopted {
+      let adoption = AdoptionIntent(home: fixture.account.name, former: Self.gone, owner: owner)
+      try registry.finish(adoption, forgetsFormer: false)
+    } else {
+      #expect(try registry.give(apps[0], to: owner))
+    }
+    let left = isAdopted ? [] : ["waits-\(apps[1].name)"]
+    #expect(try registry.waitingUpdates().map(\.name) == left)
   }
 
   @Test func aPathIsNoPrefixOfANeighbours() throws {

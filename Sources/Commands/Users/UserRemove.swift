@@ -41,27 +41,63 @@ struct UserRemoveCommand: Command {
           + "if you want that: 'insula user remove \(name) --delete-home'")
     }
     let (home, path) = try HomesAccess.open(store, writing: false, context) { homes in
-      (try homes.list().first { $0.name.hasSameBytes(as: name) }, "\(homes.path)/\(name)")
+      (homes.home(name), "\(homes.path)/\(name)")
     }
     try refuseUse(of: home, at: path, context)
-    if try isElsewhere(context) {
-      // What was removed in it goes with it; the daemon may refuse that.
-      try removeElsewhere(context)
-    } else {
-      try remove(home, at: path, context)
+    var removed: [String] = []
+    var failure: (any Error)?
+    do {
+      if try isElsewhere(context) {
+        // What was removed in it goes with it; the daemon may refuse that.
+        try removeElsewhere(context)
+      } else {
+        try remove(home, at: path, &removed, context)
+      }
+    } catch {
+      failure = error
     }
+    if let failure, isStillThere(context) { throw words(for: failure, removed) }
+    // It is no home any more, even if not all that was in it could be deleted.
     if let home { try forget(home, context) }
+    if let failure { throw failure }
     context.console.say("Removed the home of \(name).")
     return .ok
   }
 
+  /// The store, if another home of that name was ejected: what is not in this one is noted of that one.
+  private func storeWithEjectedHome(_ access: any StoreAccess) throws -> Store? {
+    let store = try access.openedStore()
+    guard let registry = try Registry.existing(of: store) else { return nil }
+    return try registry.isInEjectedHome("Users/\(name)/.") ? store : nil
+  }
+
+  /// Whether the home has its place still, as far as that can be told.
+  private func isStillThere(_ context: Context) -> Bool {
+    (try? HomesAccess.open(store, writing: false, context) { $0.has(name) }) ?? true
+  }
+
+  /// Says of a removal that has ended before the home was taken from its place what it has done by then.
+  private func words(for failure: any Error, _ removed: [String]) -> any Error {
+    guard !removed.isEmpty else { return failure }
+    let apps = removed.prefix(20).map(\.sanitized).joined(separator: ", ")
+    let more = removed.count > 20 ? " and \(removed.count - 20) more" : ""
+    let failure = CommandFailure(failure)
+    return CommandFailure(
+      failure.code,
+      "the home of \(name) is still there, but these of its apps are removed: \(apps)\(more); "
+        + "run 'insula user remove \(name) --delete-home' again to go on: \(failure.message)",
+      lines: failure.lines)
+  }
+
   /// Removes a home that lies in the store; nobody but root gets into it meanwhile.
-  private func remove(_ home: Homes.Home?, at path: String, _ context: Context) throws {
+  private func remove(
+    _ home: Homes.Home?, at path: String, _ removed: inout [String], _ context: Context
+  ) throws {
     let closed = try HomesAccess.open(store, writing: true, context) { try $0.close(name) }
     do {
       // Somebody may have come before it was closed.
       try refuseUse(of: home, at: path, context, tells: false)
-      try removeApps(context)
+      try removeApps(&removed, context)
       if let home { try deleteRemoved(of: home.uid, context) }
     } catch {
       if let closed { try HomesAccess.open(store, writing: true, context) { try $0.reopen(closed) } }
@@ -154,8 +190,10 @@ struct UserRemoveCommand: Command {
   /// Deletes what was removed in this home, and nothing that its owner has removed in another one.
   private func deleteRemoved(of user: UInt32, _ context: Context) throws {
     let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+    let other = try storeWithEjectedHome(access)
     for removed in try access.removed(of: user).containers
     where removed.container.path.utf8.starts(with: "Users/\(name)/".utf8) {
+      if let other, other.openDirectory(of: removed) == nil { continue }
       _ = try access.deleteRemoved(removed.number, of: nil)
     }
   }
@@ -184,11 +222,14 @@ struct UserRemoveCommand: Command {
   /// Nobody can remove what is sealed, and nothing may be noted as installed in a home that is no more.
   ///
   /// Their data in this home goes with it. What they have in another home of the owner's stays there.
-  private func removeApps(_ context: Context) throws {
+  private func removeApps(_ removed: inout [String], _ context: Context) throws {
     let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+    let other = try storeWithEjectedHome(access)
     for app in try access.apps(for: nil) where app.home?.hasSameBytes(as: name) == true {
+      if let other, (try? other.tree.status(at: app.path)) == nil { continue }
       guard let identifier = AppIdentifier(app.identifier) else { continue }
       _ = try access.uninstall(identifier, of: .user(name), keepingData: true)
+      removed.append(app.identifier)
     }
   }
 }

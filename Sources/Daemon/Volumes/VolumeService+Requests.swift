@@ -37,7 +37,7 @@ extension VolumeService {
 
   private func reply(
     to request: VolumeRequest, _ call: ControlCall, _ locks: [Int64: Int],
-    _ users: VolumeUsers, _ ejected: (_ place: [[UInt8]]) -> Void
+    _ users: VolumeUsers, _ ejected: @escaping @Sendable (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> ControlReply {
     let user = call.caller.uid
     switch request {

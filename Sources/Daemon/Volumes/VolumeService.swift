@@ -47,6 +47,8 @@ final class VolumeService: Sendable {
   private let isTold = Mutex<(@Sendable (_ home: [UInt8]) -> Void)?>(nil)
   /// Changes are made one after the other; nothing in them waits for what others can make wait.
   let changes = Mutex(())
+  /// The homes that are being deleted, by the numbers of their volumes.
+  let deleting = Mutex<Set<Int64>>([])
 
   /// Why one is not there, and when that was found out.
   private struct Failure {
@@ -131,7 +133,9 @@ final class VolumeService: Sendable {
       engines.forget(record.id)
       if record.options.contains(.doomed) {
         try? unlink(record)
-        let held = try registry.forgetHome(String(decoding: record.name, as: UTF8.self))
+        let isOne = try registry.hasEjectedHome(record.name, besides: record.path)
+        let held = try registry.forgetHome(
+          String(decoding: record.name, as: UTF8.self), at: record.path, isOne ? .unknown : nil)
         if notes.has(record) { endDeletion(of: record, with: held) }
       }
       try registry.removeVolume(record.id)

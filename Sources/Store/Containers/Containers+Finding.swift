@@ -80,18 +80,8 @@ extension Store {
 
   /// Whose homes the store's own tree has.
   package var homeOwners: Set<UInt32> {
-    guard let users = try? tree.openDirectory("Users"), let entries = try? users.fd.entries() else {
-      return []
-    }
-    let found = entries.compactMap { entry -> UInt32? in
-      guard let first = entry.name.first, first != UInt8(ascii: "."),
-        !entry.name.elementsEqual("Shared".utf8),
-        let status = try? entry.name.withName({ (name) throws(Errno) in try users.fd.status(of: name) }),
-        status.isDirectory
-      else { return nil }
-      return status.st_uid
-    }
-    return Set(found).subtracting([0])
+    let homes = try? Homes(tree: tree, path: path + "/tree", mode: description.mode).owners()
+    return Set((homes ?? []).compactMap(\.owner)).subtracting([0])
   }
 
   /// The name of a user's home.

@@ -13,6 +13,7 @@ package struct ClosedHome: Sendable {
   fileprivate var mode: FileMode
   fileprivate var acl: AccessControlList?
   fileprivate var flags: FileFlags
+  fileprivate let owner: (uid: UInt32, gid: UInt32)
 }
 
 extension Homes {
@@ -23,9 +24,7 @@ extension Homes {
     guard isForSeveralUsers else { return nil }
     do throws(Errno) {
       let home = try users.fd.child(name)
-      var before = ClosedHome(
-        name: name, mode: try home.fd.status().permissions, acl: try? access.acl(of: home.fd),
-        flags: (try? access.flags(of: home.fd)) ?? [])
+      var before = try door(of: home.fd, named: name)
       if before.flags.contains(.systemImmutable), before.mode == 0 {
         // A removal was stopped in this state.
         (before.mode, before.acl, before.flags) = (HomeDirectory.homeMode, HomeDirectory.staying, [])
@@ -56,6 +55,21 @@ extension Homes {
       let home = try users.fd.child(closed.name)
       try open(home.fd, as: closed)
     }
+  }
+
+  /// How a home is now.
+  func door(of home: FD, named name: String) throws(Errno) -> ClosedHome {
+    let status = try home.status()
+    return ClosedHome(
+      name: name, mode: status.permissions, acl: try? access.acl(of: home),
+      flags: (try? access.flags(of: home)) ?? [], owner: (status.st_uid, status.st_gid))
+  }
+
+  /// Gives back a home that was disowned, and is not removed after all.
+  func giveBack(_ home: FD, as before: ClosedHome) throws(Errno) {
+    access.clear(home)
+    try home.changeOwner(uid: before.owner.uid, gid: before.owner.gid)
+    try open(home, as: before)
   }
 
   private func open(_ home: FD, as before: ClosedHome) throws(Errno) {

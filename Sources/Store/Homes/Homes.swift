@@ -85,7 +85,7 @@ package final class Homes: Sendable {
   /// Throws if there is a home of that name, or can't be one.
   package func requireFree(_ name: String) throws(StoreError) {
     _ = try account(for: name)
-    if users.fd.has(name) || HomeLink.isOne(name, in: users.fd) {
+    if has(name) {
       throw .homeExists(path: "\(path)/\(name)")
     }
   }
@@ -135,6 +135,26 @@ package final class Homes: Sendable {
     }
   }
 
+  /// The names of all homes, and whose they are; nil for those that lie elsewhere, on disks and servers that
+  /// may not answer: nothing in any home is looked at.
+  func owners() throws(StoreError) -> [(name: String, owner: UInt32?)] {
+    try explaining("list the homes in", path) { () throws(Errno) in
+      var homes: [(name: String, owner: UInt32?)] = []
+      for entry in try users.fd.entries() {
+        let name = String(decoding: entry.name, as: UTF8.self)
+        guard name != "Shared", !name.begins(with: "."), let status = try? users.fd.status(of: name) else {
+          continue
+        }
+        if status.isDirectory {
+          homes.append((name, status.st_uid))
+        } else if HomeLink.isOne(name, in: users.fd) {
+          homes.append((name, nil))
+        }
+      }
+      return homes.inOrder { $0.name < $1.name }
+    }
+  }
+
   /// The first home of a user, by name; nothing in any home is looked at.
   func name(ofHomeOf user: UInt32) throws(StoreError) -> String? {
     try explaining("list the homes in", path) { () throws(Errno) in
@@ -148,7 +168,8 @@ package final class Homes: Sendable {
     }
   }
 
-  private func home(_ name: String) -> Home? {
+  /// The home of that name; nothing in any other one is looked at.
+  package func home(_ name: String) -> Home? {
     guard let status = try? users.fd.status(at: name), status.isDirectory else {
       return isAway(name) ? Home(name: name, uid: 0, account: nil, missing: [], isAway: true) : nil
     }
@@ -170,6 +191,9 @@ package final class Homes: Sendable {
       return error == .ENOMEDIUM
     }
   }
+
+  /// Whether something has that name: a home, or what stands for one elsewhere.
+  package func has(_ name: String) -> Bool { users.fd.has(name) || HomeLink.isOne(name, in: users.fd) }
 
   /// Makes sure that a home is there.
   package func require(_ name: String) throws(StoreError) {
@@ -194,9 +218,14 @@ package final class Homes: Sendable {
     try destroy(try take(name), of: name)
   }
 
-  /// The same for one that was closed for that.
+  /// The same for one that was closed for that; one that can't be taken from its place is opened again.
   package func remove(_ name: String, closed: ClosedHome?) throws(StoreError) {
-    try destroy(try take(name), of: name, closed)
+    let taken: String
+    do throws(StoreError) { taken = try take(name) } catch {
+      if let closed { try? reopen(closed) }
+      throw error
+    }
+    try destroy(taken, of: name, closed)
   }
 
   /// Removes what was taken.
@@ -224,10 +253,16 @@ package final class Homes: Sendable {
         try name.withName { (name) throws(Errno) in
           // Through a mount its ACL forbids that to its owner, and flags to everyone.
           let home = try users.fd.child(name)
+          let before = try door(of: home.fd, named: String(decoding: name.buffer, as: UTF8.self))
           access.clear(home.fd)
           // Its new name begins with a dot and is no secret.
           disown(home.fd, 0o700)
-          try users.fd.rename(name, to: workshop.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
+          do throws(Errno) {
+            try users.fd.rename(name, to: workshop.fd, going, flags: UInt32(CLX_RENAME_NOREPLACE))
+          } catch {
+            try? giveBack(home.fd, as: before)
+            throw error
+          }
         }
       }
       return going

@@ -57,13 +57,45 @@ extension Registry {
         UPDATE OR REPLACE containers SET user = ?1
         WHERE user <> ?1 AND substr(path, 1, length(?2)) = ?2
         """, values[0], values[1])
-      try database.run(
-        "UPDATE OR REPLACE apps SET user = ?1 WHERE user <> ?1 AND substr(path, 1, length(?2)) = ?2",
-        values[0], values[1])
+      try Self.giveApps(in: values[1], to: values[0], in: database)
       if adoption.owner != adoption.former, forgetsFormer {
         _ = try Self.forget(user: adoption.former, in: database)
       }
       try database.run("DELETE FROM adoptions WHERE home = ?", .text(adoption.home))
+    }
+  }
+}
+
+extension Registry {
+  /// Notes the apps below a path for a user.
+  ///
+  /// A copy that the user has in another home is noted for the number that the one here had: accounts may
+  /// have exchanged their numbers, and whoever changes apps there next finds whose it is.
+  ///
+  /// Updates that wait go: they were asked for under a number that is another one's.
+  private static func giveApps(
+    in prefix: Database.Value, to user: Database.Value, in database: borrowing Database
+  ) throws(StoreError) {
+    let strays = try database.rows(
+      "SELECT id, user FROM apps WHERE user <> ?1 AND substr(path, 1, length(?2)) = ?2", user, prefix
+    ) { (row) throws(StoreError) in (id: try row.integer(0), user: try row.integer(1)) }
+    for stray in strays {
+      let id = Database.Value.integer(stray.id)
+      try database.run("DELETE FROM updates WHERE app = ?", id)
+      let copies = try database.rows(
+        """
+        SELECT id FROM apps WHERE user = ?1 AND id <> ?3 AND substr(path, 1, length(?2)) <> ?2
+          AND identifier = (SELECT identifier FROM apps WHERE id = ?3)
+        """, user, prefix, id
+      ) { (row) throws(StoreError) in try row.integer(0) }
+      // Nobody's number meanwhile, so that they don't stand in each other's way.
+      try database.run("UPDATE apps SET user = -1 - id WHERE id = ?", id)
+      for copy in copies {
+        try database.run("DELETE FROM updates WHERE app = ?", .integer(copy))
+        try database.run(
+          "UPDATE OR REPLACE apps SET user = ? WHERE id = ?", .integer(stray.user), .integer(copy))
+      }
+      try database.run("UPDATE OR REPLACE apps SET user = ? WHERE id = ?", user, id)
     }
   }
 }

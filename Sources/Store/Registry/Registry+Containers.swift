@@ -145,29 +145,6 @@ extension Registry {
     }
   }
 
-  /// Forgets the apps and containers of a home that is no more.
-  ///
-  /// Nobody may restore what was removed from it. Returns the numbers of that: it lies in the store, where it
-  /// is deleted as if its time was over, or beside the home, where whoever deletes the home deletes it.
-  @discardableResult
-  package func forgetHome(_ name: String) throws(StoreError) -> [String] {
-    let prefix = "Users/\(name)/"
-    // Byte by byte, as the database compares: two names that look alike can be two homes.
-    for app in try apps() where app.path.utf8.starts(with: prefix.utf8) {
-      _ = try remove(app.identifier, of: app.user, keepingData: true)
-    }
-    return try change { (database) throws(StoreError) in
-      try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
-      try database.run(
-        "UPDATE removed SET deleting = 1 WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
-      try database.run("DELETE FROM ejected_homes WHERE name = ?", .bytes(Array(name.utf8)))
-      let file = database.path
-      return try database.rows(
-        "SELECT uuid FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix)
-      ) { (row) throws(StoreError) in try row.uuid(0, file) }
-    }
-  }
-
   /// Gives a container another number.
   func renumber(_ container: ContainerRecord) throws(StoreError) -> ContainerRecord {
     let renumbered = ContainerRecord(

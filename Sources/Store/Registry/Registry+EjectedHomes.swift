@@ -29,6 +29,26 @@ extension Registry {
     return try ejectedHomes().contains { $0.name.elementsEqual(home.utf8) }
   }
 
+  /// Whether another home of a name was ejected than the one at a place, and may come back.
+  package func hasEjectedHome(_ name: [UInt8], besides source: [UInt8]) throws(StoreError) -> Bool {
+    try use { (database) throws(StoreError) in
+      try database.count(
+        "SELECT count(*) FROM ejected_homes WHERE name = ? AND path <> ?", .bytes(name), .bytes(source)) > 0
+    }
+  }
+
+  /// What is noted of a home's containers is another one's of its name that was ejected: which directories
+  /// those are is noted anew when it comes back.
+  static func forgetObjects(
+    inHome name: String, of user: UInt32?, in database: borrowing Database
+  ) throws(StoreError) {
+    try database.run(
+      """
+      UPDATE containers SET inode = NULL
+      WHERE (?1 IS NULL OR user = ?1) AND substr(path, 1, length(?2)) = ?2
+      """, .optional(user), .text("Users/\(name)/"))
+  }
+
   /// Forgets the volume of a home that is ejected.
   ///
   /// The home may come back, with all that is noted of it.

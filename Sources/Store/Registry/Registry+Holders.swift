@@ -71,6 +71,14 @@ extension Registry {
     }
   }
 
+  /// Whether something is noted for a number in a home of that name.
+  func hasThings(of user: UInt32, inHome name: [UInt8]) throws(StoreError) -> Bool {
+    let prefix = "Users/\(String(decoding: name, as: UTF8.self))/"
+    return try use { (database) throws(StoreError) in
+      try Self.countThings(of: user, below: prefix, in: database) > 0
+    }
+  }
+
   private static func countThings(
     of user: UInt32, below path: String, in database: borrowing Database
   ) throws(StoreError) -> Int64 {

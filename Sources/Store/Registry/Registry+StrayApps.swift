@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Policy
 
 // What lies in a home is the home's owner's. Apps are noted by a user's number and a path, and the two can
 // part without us: an account gets another number, or a home goes and another account gets one of its name.
@@ -23,21 +24,49 @@ extension Registry {
 
   /// Notes an app for the user in whose home its bundle is; whether it is noted so now.
   ///
-  /// It is not if the user has another copy, in another home.
+  /// It is not if the user has another copy, in another home, or if the app is not noted as it was.
   package func give(_ app: InstalledApp, to user: UInt32) throws(StoreError) -> Bool {
-    try changeTypes(of: nil) { (database) throws(StoreError) in
-      guard try Self.find(app.identifier, of: user, in: database) == nil else { return false }
-      try database.run(
-        "UPDATE apps SET user = ?1 WHERE path = ?2 AND user IS NOT NULL", .integer(Int64(user)),
-        .text(app.path))
-      return database.changes == 1
-    }
+    try give([(app, user)])
   }
 
-  /// Forgets an app of a user's whose bundle is gone, and nothing else of the user's.
+  /// The same for several at once, which may make room for each other; all of them or none.
+  ///
+  /// Updates that wait for them go: those who asked for them had numbers that are others' by now.
+  package func give(_ moves: [(app: InstalledApp, user: UInt32)]) throws(StoreError) -> Bool {
+    do throws(StoreError) {
+      try changeTypes(of: nil) { (database) throws(StoreError) in
+        for (app, _) in moves {
+          try database.run(
+            "DELETE FROM updates WHERE app IN (SELECT id FROM apps WHERE path = ? AND user = ?)",
+            .text(app.path), .optional(app.user))
+          // Nobody's number, so that they don't stand in each other's way.
+          try database.run(
+            "UPDATE apps SET user = -1 - id WHERE path = ? AND user = ? AND identifier = ?", .text(app.path),
+            .optional(app.user), .text(app.identifier.text))
+          guard database.changes == 1 else { throw .appBusy(identifier: app.identifier.text) }
+        }
+        for (app, user) in moves {
+          guard try Self.find(app.identifier, of: user, in: database) == nil else {
+            throw .appBusy(identifier: app.identifier.text)
+          }
+          try database.run(
+            "UPDATE apps SET user = ? WHERE path = ? AND user = -1 - id", .integer(Int64(user)),
+            .text(app.path))
+        }
+      }
+    } catch .appBusy {
+      return false
+    }
+    return true
+  }
+
+  /// Forgets an app of a user's whose bundle is gone, and nothing else of the user's, nor what is noted at
+  /// its path by now.
   package func forgetStray(_ app: InstalledApp) throws(StoreError) {
     try changeTypes(of: nil) { (database) throws(StoreError) in
-      try database.run("DELETE FROM apps WHERE path = ? AND user IS NOT NULL", .text(app.path))
+      try database.run(
+        "DELETE FROM apps WHERE path = ? AND user = ? AND identifier = ?", .text(app.path),
+        .optional(app.user), .text(app.identifier.text))
     }
   }
 }

@@ -66,8 +66,21 @@ extension Registry {
       try database.run(
         "UPDATE removed SET deleting = 1 WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", values[0],
         values[1])
-      try database.run(
-        "DELETE FROM ejected_homes WHERE owner = ? AND name = ?", values[0], .bytes(Array(name.utf8)))
+    }
+  }
+
+  /// The same where another home of that name was ejected: what is noted of things there is that one's, but
+  /// for removed containers that are held here.
+  func forget(
+    home name: String, of user: UInt32, whereRemovedAre isHeld: (RemovedContainer) -> Bool
+  ) throws(StoreError) {
+    let prefix = "Users/\(name)/"
+    for removed in try removedContainers(of: user)
+    where removed.container.path.utf8.starts(with: prefix.utf8) && isHeld(removed) {
+      _ = try noteDeletion(of: removed)
+    }
+    try change { (database) throws(StoreError) in
+      try Self.forgetObjects(inHome: name, of: user, in: database)
     }
   }
 }

@@ -17,12 +17,7 @@ extension Registry {
     }
   }
 
-  /// The paths of the homes that lie elsewhere.
-  package func homesElsewhere() throws(StoreError) -> [String] {
-    try volumes().filter { $0.place == .users }.map { "Users/\(String(decoding: $0.name, as: UTF8.self))/" }
-  }
-
-  /// Their names.
+  /// The names of the homes that lie elsewhere.
   package func namesOfHomesElsewhere() throws(StoreError) -> Set<[UInt8]> {
     Set(try volumes().filter { $0.place == .users }.map(\.name))
   }

@@ -154,12 +154,15 @@ extension View {
       if let exchanged { try gate.authorizeNewParent(of: exchanged.object, in: oldZone, by: caller) }
     }
     if isExchange, other == nil { throw .ENOENT }
+    // A home that is taken away to be removed takes nothing along that was granted in one that was ejected.
+    let isHomeTaken = to.zone == .users && newName.buffer.first == UInt8(ascii: ".")
     return NameMove(
       name: name, from: from.place, newName: newName, to: to.place,
       moved: NameMove.Moved(moved, zone: newZone, sibling: sibling),
       exchanged: exchanged.map { NameMove.Moved($0, zone: oldZone, sibling: otherSibling) },
       replaced: flags == 0 ? other : nil,
-      staysWithNames: from.object.isBesideGranted || from.zone == .containers && to.zone == .containers,
+      staysWithNames: from.object.isBesideGranted || from.zone == .containers && to.zone == .containers
+        || isHomeTaken,
       payer: payer(caller))
   }
 

@@ -112,6 +112,38 @@ struct FrozenHomeTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// A home that is removed while its disk does not answer is waited for by nobody but who removes it.
+  @Test func aHomeThatIsRemovedHoldsUpNobody() throws {
+    let ben = try TemporaryAccount()
+    try shop.succeed("user", "add", ben.account.name)
+    let own = try shop.mounted.temporary.makeDirectory("own", mode: 0o755)
+    try #require(chown(own, anna.account.uid, anna.account.gid) == 0)
+    let roots = try shop.mounted.temporary.makeDirectory("roots", mode: 0o755)
+    let disk = try freeze()
+    defer { disk.thaw() }
+    let words = ["user", "remove", carl.account.name, "--delete-home", "--store", shop.mounted.store]
+    let limited = ["timeout", "-s", "KILL", Self.limit]
+    let refused = try shop.mounted.run(words, before: limited)
+    #expect(refused.status == 1 && refused.errors.contains("does not answer"), "\(refused)")
+    let again = try shop.mounted.run(words, before: limited)
+    #expect(again.status == 1 && again.errors.contains("is being removed"), "\(again)")
+    try expect(anna, "volume", "add", own)
+    try expect(nil, "volume", "add", roots)
+    try expect(anna, "install", bundle("Own"), "--user", anna.account.name)
+    try expect(nil, "user", "remove", ben.account.name, "--delete-home")
+    #expect(access(shop.mounted.backing("Users/\(ben.account.name)"), F_OK) == -1)
+    disk.thaw()
+    #expect(
+      try eventually { try !shop.mounted.temporary.names(in: "store/tree/Users").contains(carl.account.name) }
+    )
+    #expect(
+      try eventually {
+        try Program.run(["/usr/sbin/losetup", "-j", shop.mounted.temporary.appending("disk")]).output.isEmpty
+      })
+    try shop.succeed("user", "add", carl.account.name)
+    try shop.expectNothingToComplainAbout()
+  }
+
   /// A change of names that waits for that disk holds no lock that changes in others' directories need.
   @Test func namesOfOthersAreFree() throws {
     let become = ["setpriv", "--reuid=\(anna.account.uid)", "--regid=\(anna.account.gid)", "--clear-groups"]
