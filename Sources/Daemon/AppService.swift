@@ -305,7 +305,8 @@ final class AppService: Sendable {
     postponed.withLock { $0 = $0.filter { names.contains($0.key) } }
     let outside = (try? registry.namesOfHomesElsewhere()) ?? []
     for update in waiting where !isOver() {
-      if let home = RecoveryScope.home(in: update.app.path.utf8), outside.contains(home) {
+      let name = RecoveryScope.home(in: update.app.path.utf8)
+      if let name, outside.contains(name), let home = elsewhere(name) {
         HomeWork.ofProcess.begin(in: home, as: update.name) { [self] in place(update, registry, isOver) }
       } else {
         place(update, registry, isOver)
