@@ -89,6 +89,7 @@ package final class HomeWork: Sendable {
   private func serve(_ home: RedirectedNames.Number, _ first: Piece) {
     var next: Piece? = first
     while let piece = next {
+      FormerWorkers.awaitEnd(onDevice: home.device)
       if piece.home.ifThere({ piece.work(true) }) == nil { piece.work(false) }
       next = state.change { state in
         guard var line = state.lines[home], !line.waiting.isEmpty, !state.isOver else {

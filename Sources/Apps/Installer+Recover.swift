@@ -22,6 +22,7 @@ extension Installer {
   package func recover(
     _ scope: RecoveryScope = .store, clearing: Bool = true
   ) throws(AppFailure) -> [AppFailure] {
+    awaitFormerWorkers(scope)
     var failures: [AppFailure] = []
     try registered { () throws(StoreError) in try Homes.endAdoptions(in: store, registry) }
     let outside = try registered { () throws(StoreError) in try registry.namesOfHomesElsewhere() }
@@ -66,6 +67,19 @@ extension Installer {
       try containers.forgetRestored(scope)
       try containers.noteTeams(scope)
     }
+  }
+
+  /// What a worker has begun that was killed, and that waits for the disk of a home, is done when that
+  /// answers: only then it shows what it has come to.
+  private func awaitFormerWorkers(_ scope: RecoveryScope) {
+    let name: [UInt8]?
+    switch scope {
+    case .store: name = nil
+    case .home(let home): name = home
+    case .command(_, let home): name = home
+    }
+    guard let name, let home = elsewhere(name)?.target else { return }
+    FormerWorkers.awaitEnd(onDevice: home.number.device)
   }
 
   private func endInPlace(_ noted: NotedIntent) throws(AppFailure) {
