@@ -3,6 +3,7 @@
 
 internal import LinuxIO
 package import Store
+internal import Synchronization
 
 /// Work in homes outside of the store: one thing after the other in each, on a thread that no other home has.
 ///
@@ -16,6 +17,7 @@ package final class HomeWork: Sendable {
   private struct Piece: Sendable {
     let name: String?
     let home: HomeElsewhere
+    let changesApps: Bool
     /// Does it, or only tells that it is not done.
     let work: @Sendable (_ isDone: Bool) -> Void
   }
@@ -30,6 +32,8 @@ package final class HomeWork: Sendable {
     var isOver = false
   }
   private let state = Condition(State())
+  /// Is told when work has ended that may have changed apps or containers: whoever began it may not wait.
+  private let changed = Mutex<(@Sendable () -> Void)?>(nil)
 
   /// Of more in one home, nothing is begun: whoever comes there next finds what is left.
   private static let mostWaiting = 64
@@ -37,6 +41,8 @@ package final class HomeWork: Sendable {
   package static let patienceMilliseconds = 3000
 
   package init() {}
+
+  package func tellOfChanges(_ tell: @escaping @Sendable () -> Void) { changed.withLock { $0 = tell } }
 
   /// What comes of something that was begun.
   package final class Result<Value: Sendable>: Sendable {
@@ -59,11 +65,12 @@ package final class HomeWork: Sendable {
   /// Works of the same `name` are the same.
   @discardableResult
   package func begin<Value: Sendable>(
-    in home: HomeElsewhere, as name: String? = nil, _ work: @escaping @Sendable () -> Value
+    in home: HomeElsewhere, as name: String? = nil, changingApps: Bool = true,
+    _ work: @escaping @Sendable () -> Value
   ) -> Result<Value>? {
     guard let number = home.target?.number else { return nil }
     let result = Result<Value>()
-    let piece = Piece(name: name, home: home) { isDone in
+    let piece = Piece(name: name, home: home, changesApps: changingApps) { isDone in
       let value = isDone ? work() : nil
       result.state.change { $0 = .init(isOver: true, value: value) }
     }
@@ -91,6 +98,7 @@ package final class HomeWork: Sendable {
     while let piece = next {
       FormerWorkers.awaitEnd(onDevice: home.device)
       if piece.home.ifThere({ piece.work(true) }) == nil { piece.work(false) }
+      if piece.changesApps { changed.withLock { $0 }?() }
       next = state.change { state in
         guard var line = state.lines[home], !line.waiting.isEmpty, !state.isOver else {
           state.lines[home] = nil

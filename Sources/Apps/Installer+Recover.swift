@@ -113,7 +113,8 @@ extension Installer {
     switch intent.work {
     case .install, .update:
       guard seal == intent.app.seal else {
-        return try registered { () throws(StoreError) in try registry.abandon(noted) }
+        try registered { () throws(StoreError) in try registry.abandon(noted) }
+        return settle(intent, isDone: false)
       }
       if let before = intent.before, !before.path.hasSameBytes(as: intent.app.path), let directory {
         let old = try registered { () throws(StoreError) in
@@ -127,10 +128,22 @@ extension Installer {
       }
     case .uninstall:
       if let directory, directory.has(place.name) {
-        return try registered { () throws(StoreError) in try registry.abandon(noted) }
+        try registered { () throws(StoreError) in try registry.abandon(noted) }
+        return settle(intent, isDone: false)
       }
     }
     try commit(noted, directory)
+    settle(intent, isDone: true)
+  }
+
+  /// As long as a change was interrupted, what it was about counted as either.
+  private func settle(_ intent: TreeIntent, isDone: Bool) {
+    let (old, new): (InstalledApp?, InstalledApp?) =
+      intent.work == .uninstall ? (intent.app, nil) : (intent.before, intent.app)
+    let there = isDone ? new : old
+    for path in Set([old, new].compactMap { $0.map { ExactText($0.path) } }) {
+      observer.settled(path.text, seal: there.flatMap { ExactText($0.path) == path ? $0.seal : nil })
+    }
   }
 
   /// Finds out under which roots the apps were signed that an earlier version has installed, the first

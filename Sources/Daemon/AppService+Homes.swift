@@ -58,13 +58,26 @@ extension AppService {
     guard !isReadOnly else { return }
     for home in homes where !isCancelled() {
       guard let elsewhere = elsewhere(home) else { continue }
-      let result = HomeWork.ofProcess.begin(in: elsewhere, as: name) {
+      let result = HomeWork.ofProcess.begin(in: elsewhere, as: name, changingApps: false) {
         Pace.giveWay()
         work(home)
       }
       let end = monotonicNanoseconds() &+ UInt64(HomeWork.patienceMilliseconds) * 1_000_000
       _ = result?.value(until: end)
     }
+  }
+
+  /// Has what this process knows of apps and containers follow what has ended in a home.
+  ///
+  /// On another thread: that looks at all apps, and others' homes may not answer.
+  func noteLater() {
+    guard !isNotingLater.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    let note = { @Sendable [self] in
+      isNotingLater.store(false, ordering: .releasing)
+      noteContainers()
+      reconcileTrust()
+    }
+    if let thread = try? JoinableThread(name: "noting", note) { thread.detach() } else { note() }
   }
 
   /// What tells of a path whether it leads to something on the store's own disk.

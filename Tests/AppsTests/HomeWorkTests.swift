@@ -102,6 +102,19 @@ internal import Testing
     #expect(Self.contents(store, "anna") == .success("in the store"))
   }
 
+  @Test func whoHasTablesLearnsOfEachEnd() throws {
+    let told = Condition(0)
+    work.tellOfChanges { told.change { $0 += 1 } }
+    for (home, count) in [("anna", 1), ("ben", 2)] {
+      let quiet = work.begin(in: try self.home(home), changingApps: false) { true }
+      #expect(quiet?.value(until: soon()) == true)
+      work.begin(in: try self.home(home)) { true }
+      #expect(told.wait(milliseconds: 20_000) { $0 == count })
+    }
+    work.finish(milliseconds: 20_000)
+    #expect(told.withLock { $0 } == 2)
+  }
+
   /// A home that comes back is the same: one thing is done after the other.
   @Test func theSameHomeWaitsForItself() throws {
     var next: HomeWork.Result<Result<String, Errno>>?

@@ -268,6 +268,18 @@ struct FrozenHomeTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// What it had only noted is taken back, and nothing is left of that in memory: the place is one as any.
+  @Test func whatAKilledWorkerHasOnlyNotedIsForgotten() throws {
+    let (place, before, _) = try stopInstallation()
+    #expect(kill(before, SIGKILL) == 0)
+    #expect(try eventually { try shop.mounted.daemon().map { $0 != before } ?? false })
+    #expect(try eventually { try intentsAndApps() == "0|0\n" })
+    let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
+    #expect(try eventually { try client.errno("mkdir", place, "448") == 0 })
+    #expect(try client.errno("create", place + "/note") == 0)
+    try shop.expectNothingToComplainAbout()
+  }
+
   /// Has another worker serve, which does not look into a home before there is a file `go` beside what tells
   /// of that; before, the `directory` is there in the home.
   private func stopTakeover(ofHomeOf name: String, with directory: String) throws -> (
