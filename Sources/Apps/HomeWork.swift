@@ -2,18 +2,24 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+package import Store
+internal import Synchronization
 
 /// Work in homes outside of the store: one thing after the other in each, on a thread that no other home has.
 ///
-/// A home whose disk or server does not answer then holds up its own work alone. That goes on when the home
-/// answers.
+/// A home whose disk or server does not answer then holds up its own work alone, and not that of another one
+/// that has its name by then. It goes on when the home answers, if that is a part of the tree still: what was
+/// begun in one never ends in another.
 package final class HomeWork: Sendable {
   /// All of this process.
   package static let ofProcess = HomeWork()
 
   private struct Piece: Sendable {
     let name: String?
-    let work: @Sendable () -> Void
+    let home: HomeElsewhere
+    let changesApps: Bool
+    /// Does it, or only tells that it is not done.
+    let work: @Sendable (_ isDone: Bool) -> Void
   }
   private struct Line {
     var waiting: [Piece] = []
@@ -21,10 +27,13 @@ package final class HomeWork: Sendable {
     var since = monotonicNanoseconds()
   }
   private struct State {
-    var lines: [[UInt8]: Line] = [:]
+    /// By which directory a home is.
+    var lines: [RedirectedNames.Number: Line] = [:]
     var isOver = false
   }
   private let state = Condition(State())
+  /// Is told when work has ended that may have changed apps or containers: whoever began it may not wait.
+  private let changed = Mutex<(@Sendable () -> Void)?>(nil)
 
   /// Of more in one home, nothing is begun: whoever comes there next finds what is left.
   private static let mostWaiting = 64
@@ -33,53 +42,63 @@ package final class HomeWork: Sendable {
 
   package init() {}
 
+  package func tellOfChanges(_ tell: @escaping @Sendable () -> Void) { changed.withLock { $0 = tell } }
+
   /// What comes of something that was begun.
   package final class Result<Value: Sendable>: Sendable {
-    fileprivate let value = Condition(Value?.none)
+    fileprivate struct State {
+      var isOver = false
+      var value: Value?
+    }
+    fileprivate let state = Condition(State())
 
-    /// Nil if it has not come by then, a time of the monotonic clock.
+    /// Nil if it has not come by then, a time of the monotonic clock, or never will.
     package func value(until end: UInt64) -> Value? {
-      _ = value.wait(milliseconds: millisecondsLeft(until: end)) { $0 != nil }
-      return value.withLock { $0 }
+      _ = state.wait(milliseconds: millisecondsLeft(until: end)) { $0.isOver }
+      return state.withLock { $0.value }
     }
   }
 
-  /// Has something done in a home; nil if that is not begun, since the same work waits there already, or too
-  /// much, or nothing begins any more.
+  /// Has something done in a home; nil if that is not begun, since the home is away, the same work waits
+  /// there already, or too much, or nothing begins any more.
   ///
   /// Works of the same `name` are the same.
   @discardableResult
   package func begin<Value: Sendable>(
-    in home: [UInt8], as name: String? = nil, _ work: @escaping @Sendable () -> Value
+    in home: HomeElsewhere, as name: String? = nil, changingApps: Bool = true,
+    _ work: @escaping @Sendable () -> Value
   ) -> Result<Value>? {
+    guard let number = home.target?.number else { return nil }
     let result = Result<Value>()
-    let piece = Piece(name: name) {
-      let value = work()
-      result.value.change { $0 = value }
+    let piece = Piece(name: name, home: home, changesApps: changingApps) { isDone in
+      let value = isDone ? work() : nil
+      result.state.change { $0 = .init(isOver: true, value: value) }
     }
     let isBegun = state.withLock { state in
       if state.isOver { return false }
-      if var line = state.lines[home] {
+      if var line = state.lines[number] {
         let isKnown = name != nil && line.waiting.contains { $0.name == name }
         guard !isKnown, line.waiting.count < Self.mostWaiting else { return false }
         line.waiting.append(piece)
-        state.lines[home] = line
+        state.lines[number] = line
         return true
       }
-      guard let thread = try? JoinableThread(name: "home", { [self] in serve(home, piece) }) else {
+      guard let thread = try? JoinableThread(name: "home", { [self] in serve(number, piece) }) else {
         return false
       }
       thread.detach()
-      state.lines[home] = Line()
+      state.lines[number] = Line()
       return true
     }
     return isBegun ? result : nil
   }
 
-  private func serve(_ home: [UInt8], _ first: Piece) {
+  private func serve(_ home: RedirectedNames.Number, _ first: Piece) {
     var next: Piece? = first
     while let piece = next {
-      piece.work()
+      FormerWorkers.awaitEnd(onDevice: home.device)
+      if piece.home.ifThere({ piece.work(true) }) == nil { piece.work(false) }
+      if piece.changesApps { changed.withLock { $0 }?() }
       next = state.change { state in
         guard var line = state.lines[home], !line.waiting.isEmpty, !state.isOver else {
           state.lines[home] = nil
@@ -94,10 +113,11 @@ package final class HomeWork: Sendable {
   }
 
   /// Whether somebody has waited in vain for what is done in a home, and still would.
-  package func hangs(in home: [UInt8]) -> Bool {
+  package func hangs(in home: HomeElsewhere) -> Bool {
+    guard let number = home.target?.number else { return false }
     let patience = UInt64(Self.patienceMilliseconds) * 1_000_000
     return state.withLock { state in
-      state.lines[home].map { monotonicNanoseconds() &- $0.since > patience } ?? false
+      state.lines[number].map { monotonicNanoseconds() &- $0.since > patience } ?? false
     }
   }
 

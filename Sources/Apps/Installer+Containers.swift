@@ -117,7 +117,7 @@ extension Installer {
     var removal = Containers.Removal()
     // A user may have some in a home that is none any more.
     let outside = try registry.namesOfHomesElsewhere()
-    for (key, records) in Dictionary(grouping: marked, by: { Turn($0.user, $0.path, outside) })
+    for (key, records) in Dictionary(grouping: marked, by: { turn(of: $0.user, $0.path, outside) })
       .inOrder(by: { $0.key.user < $1.key.user })
     {
       let known = Set(records.map(\.uuid))
@@ -156,7 +156,8 @@ extension Installer {
     }
     let work = HomeWork.ofProcess
     // One that is away has to wait until it is there again.
-    let begun = there.filter { isThere($0.key) }.map { (home, records) in
+    let begun = there.compactMap { (name, records) in elsewhere(name).map { ($0, records) } }.map {
+      (home, records) in
       let isHanging = work.hangs(in: home)
       let result = work.begin(in: home) { Self.result { () throws(StoreError) in try body(records) } }
       return (records: records, result: isHanging ? nil : result)
@@ -175,8 +176,10 @@ extension Installer {
     do throws(StoreError) { return .success(try body()) } catch { return .failure(error) }
   }
 
-  private func isThere(_ home: [UInt8]) -> Bool {
-    store.homeElsewhere(of: "Users/\(String(decoding: home, as: UTF8.self))/")?.target != nil
+  /// A home outside of the store; nil while it is away.
+  func elsewhere(_ home: [UInt8]) -> HomeElsewhere? {
+    let found = store.homeElsewhere(of: "Users/\(String(decoding: home, as: UTF8.self))/")
+    return found?.target == nil ? nil : found
   }
 
   /// One thread at a time makes and removes the containers of a user in one place: what one finds marked for
@@ -191,18 +194,27 @@ extension Installer {
   ) throws(StoreError) -> Result {
     let names: Set<[UInt8]>
     if let outside { names = outside } else { names = try registry.namesOfHomesElsewhere() }
-    return try Self.turns.with(Turn(user, path, names), body)
+    return try Self.turns.with(turn(of: user, path, names), body)
+  }
+
+  private func turn(of user: UInt32, _ path: String, _ outside: Set<[UInt8]>) -> Turn {
+    guard let home = RecoveryScope.home(in: path.utf8), outside.contains(home) else {
+      return Turn(user: user, place: .store)
+    }
+    return Turn(user: user, place: elsewhere(home)?.target.map { .home($0.number) } ?? .away(home))
   }
 
   /// A user's in the store itself, or in a home outside of it.
   private struct Turn: Hashable, Sendable {
-    let user: UInt32
-    let home: [UInt8]?
-
-    init(_ user: UInt32, _ path: String, _ outside: Set<[UInt8]>) {
-      self.user = user
-      home = RecoveryScope.home(in: path.utf8).flatMap { outside.contains($0) ? $0 : nil }
+    enum Place: Hashable, Sendable {
+      case store
+      /// Which home it is, whatever its name: the next one of that name may wait for nothing of it.
+      case home(RedirectedNames.Number)
+      /// Nothing is done there.
+      case away([UInt8])
     }
+    let user: UInt32
+    let place: Place
   }
 
   private static let turns = KeyedTurns<Turn>()

@@ -22,6 +22,7 @@ extension Installer {
   package func recover(
     _ scope: RecoveryScope = .store, clearing: Bool = true
   ) throws(AppFailure) -> [AppFailure] {
+    awaitFormerWorkers(scope)
     var failures: [AppFailure] = []
     try registered { () throws(StoreError) in try Homes.endAdoptions(in: store, registry) }
     let outside = try registered { () throws(StoreError) in try registry.namesOfHomesElsewhere() }
@@ -68,6 +69,19 @@ extension Installer {
     }
   }
 
+  /// What a worker has begun that was killed, and that waits for the disk of a home, is done when that
+  /// answers: only then it shows what it has come to.
+  private func awaitFormerWorkers(_ scope: RecoveryScope) {
+    let name: [UInt8]?
+    switch scope {
+    case .store: name = nil
+    case .home(let home): name = home
+    case .command(_, let home): name = home
+    }
+    guard let name, let home = elsewhere(name)?.target else { return }
+    FormerWorkers.awaitEnd(onDevice: home.number.device)
+  }
+
   private func endInPlace(_ noted: NotedIntent) throws(AppFailure) {
     let path = BundlePlace(path: noted.intent.app.path).parent
     let directory: OwnedFD
@@ -103,7 +117,8 @@ extension Installer {
     switch intent.work {
     case .install, .update:
       guard seal == intent.app.seal else {
-        return try registered { () throws(StoreError) in try registry.abandon(noted) }
+        try registered { () throws(StoreError) in try registry.abandon(noted) }
+        return settle(intent, isDone: false)
       }
       if let before = intent.before, !before.path.hasSameBytes(as: intent.app.path), let directory {
         let old = try registered { () throws(StoreError) in
@@ -117,10 +132,22 @@ extension Installer {
       }
     case .uninstall:
       if let directory, directory.has(place.name) {
-        return try registered { () throws(StoreError) in try registry.abandon(noted) }
+        try registered { () throws(StoreError) in try registry.abandon(noted) }
+        return settle(intent, isDone: false)
       }
     }
     try commit(noted, directory)
+    settle(intent, isDone: true)
+  }
+
+  /// As long as a change was interrupted, what it was about counted as either.
+  private func settle(_ intent: TreeIntent, isDone: Bool) {
+    let (old, new): (InstalledApp?, InstalledApp?) =
+      intent.work == .uninstall ? (intent.app, nil) : (intent.before, intent.app)
+    let there = isDone ? new : old
+    for path in Set([old, new].compactMap { $0.map { ExactText($0.path) } }) {
+      observer.settled(path.text, seal: there.flatMap { ExactText($0.path) == path ? $0.seal : nil })
+    }
   }
 
   /// Finds out under which roots the apps were signed that an earlier version has installed, the first

@@ -66,6 +66,9 @@ package final class Installer: Sendable {
     let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
     let noted = try registered { () throws(StoreError) in try registry.begin(.install(app)) }
     defer { registry.leave(noted) }
+    #if DEBUG
+      Halt.at(.bundleStaged)
+    #endif
     do throws(Errno) {
       try observer.changing(.appears(place, seal: app.seal)) { () throws(Errno) in
         try copy.tree.place(as: name, in: directory.directory.fd)

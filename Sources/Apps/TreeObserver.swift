@@ -58,6 +58,9 @@ package protocol TreeObserver: Sendable {
   /// What `body` throws is thrown; then nothing has changed.
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno)
 
+  /// What was interrupted at a path has ended, without a change now: a bundle of that seal is there, or none.
+  func settled(_ path: String, seal: [UInt8]?)
+
   /// What runs from a bundle, or from the system domain, which then stays as it is: changing it is EBUSY.
   func users(of path: String) -> [String]
 
@@ -89,6 +92,8 @@ extension TreeObserver {
   package func runs(_ app: AppIdentifier, of user: UInt32) -> Bool { false }
 
   package func end(_ former: FormerApps) {}
+
+  package func settled(_ path: String, seal: [UInt8]?) {}
 
   package func whileClosed(
     _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void

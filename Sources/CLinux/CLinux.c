@@ -412,6 +412,10 @@ static _Thread_local void *thread_value;
 void *clx_thread_value(void) { return thread_value; }
 void clx_set_thread_value(void *value) { thread_value = value; }
 
+static _Thread_local void *only_target;
+void *clx_only_target(void) { return only_target; }
+void clx_set_only_target(void *target) { only_target = target; }
+
 static _Thread_local uint64_t refusal;
 void clx_note_refusal(uint64_t note) { refusal = note; }
 uint64_t clx_take_refusal(void) {

@@ -13,7 +13,8 @@ internal import Synchronization
 extension AppService {
   /// Ends what was stopped before its end in a home that has just appeared.
   func recover(inHome home: [UInt8]) {
-    HomeWork.ofProcess.begin(in: home, as: "recover") { [self] in
+    guard let elsewhere = elsewhere(home) else { return }
+    HomeWork.ofProcess.begin(in: elsewhere, as: "recover") { [self] in
       guard !isReadOnly, let tree = tree.withLock({ $0 }) else { return }
       do {
         guard let registry = try knownRegistry() else { return }
@@ -56,13 +57,27 @@ extension AppService {
   ) {
     guard !isReadOnly else { return }
     for home in homes where !isCancelled() {
-      let result = HomeWork.ofProcess.begin(in: home, as: name) {
+      guard let elsewhere = elsewhere(home) else { continue }
+      let result = HomeWork.ofProcess.begin(in: elsewhere, as: name, changingApps: false) {
         Pace.giveWay()
         work(home)
       }
       let end = monotonicNanoseconds() &+ UInt64(HomeWork.patienceMilliseconds) * 1_000_000
       _ = result?.value(until: end)
     }
+  }
+
+  /// Has what this process knows of apps and containers follow what has ended in a home.
+  ///
+  /// On another thread: that looks at all apps, and others' homes may not answer.
+  func noteLater() {
+    guard !isNotingLater.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    let note = { @Sendable [self] in
+      isNotingLater.store(false, ordering: .releasing)
+      noteContainers()
+      reconcileTrust()
+    }
+    if let thread = try? JoinableThread(name: "noting", note) { thread.detach() } else { note() }
   }
 
   /// What tells of a path whether it leads to something on the store's own disk.
@@ -82,7 +97,13 @@ extension AppService {
 
   private func homesElsewhere() -> [[UInt8]] {
     let names = (try? knownRegistry()?.namesOfHomesElsewhere()) ?? []
-    return names.filter { store.homeElsewhere(of: Self.path($0))?.target != nil }
+    return names.filter { elsewhere($0) != nil }
+  }
+
+  /// A home outside of the store; nil while it is away.
+  func elsewhere(_ home: [UInt8]) -> HomeElsewhere? {
+    let found = store.homeElsewhere(of: Self.path(home))
+    return found?.target == nil ? nil : found
   }
 
   static func path(_ home: [UInt8]) -> String { "Users/\(String(decoding: home, as: UTF8.self))/" }

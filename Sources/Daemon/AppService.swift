@@ -26,6 +26,8 @@ final class AppService: Sendable {
   private let storage = Mutex<StorageService?>(nil)
   /// One after the other, so that the last one notes what there is in the end.
   private let noting = Mutex(())
+  /// Whether a thread is about to do that for what has ended in homes.
+  let isNotingLater = Atomic(false)
 
   /// Before the tree is mounted: what an earlier daemon was stopped in is ended or taken back.
   ///
@@ -77,7 +79,13 @@ final class AppService: Sendable {
   func clear() {
     do {
       guard !isReadOnly, let registry = try knownRegistry() else { return try store.removeLeft() }
-      let handler = AppRequestHandler(store, registry)
+      // Apps may run already: another worker has died, or another program has taken over.
+      defer {
+        noteContainers()
+        reconcileTrust()
+      }
+      let served = tree.withLock { $0 }.map { self.handler(registry, $0) }
+      let handler = served ?? AppRequestHandler(store, registry)
       try handler.clear()
       try handler.forgetNetworkTeams()
     } catch {
@@ -116,13 +124,14 @@ final class AppService: Sendable {
     self.tree.withLock { $0 = tree }
     self.storage.withLock { $0 = storage }
     trust.withLock { $0 = (grants, consents) }
+    HomeWork.ofProcess.tellOfChanges { [weak self] in self?.noteLater() }
     volumes.tellOfHomes { [weak self] home in self?.recover(inHome: home) }
   }
 
   /// What goes with the apps; nil before the tree is mounted.
   var services: (grants: GrantService, consents: ConsentService)? { trust.withLock { $0 } }
 
-  private func reconcileTrust() {
+  func reconcileTrust() {
     let trust = services
     trust?.grants.reconcile()
     trust?.consents.reconcile()
@@ -305,7 +314,8 @@ final class AppService: Sendable {
     postponed.withLock { $0 = $0.filter { names.contains($0.key) } }
     let outside = (try? registry.namesOfHomesElsewhere()) ?? []
     for update in waiting where !isOver() {
-      if let home = RecoveryScope.home(in: update.app.path.utf8), outside.contains(home) {
+      let name = RecoveryScope.home(in: update.app.path.utf8)
+      if let name, outside.contains(name), let home = elsewhere(name) {
         HomeWork.ofProcess.begin(in: home, as: update.name) { [self] in place(update, registry, isOver) }
       } else {
         place(update, registry, isOver)
@@ -343,7 +353,9 @@ final class AppService: Sendable {
       let reason = "\(failure)"
       let isNew = postponed.withLock { $0.updateValue(reason, forKey: waiting.name) != reason }
       if isNew { handler.noteFailure(of: waiting, "it is tried again later: \(reason)") }
-    case .updated: reconcileTrust()
+    case .updated:
+      noteContainers()
+      reconcileTrust()
     case .dropped, nil: break
     }
   }

@@ -9,7 +9,7 @@ internal import LinuxIO
 ///
 /// They come back from their calls at most: none of them runs anything of the program any more.
 struct DyingWorker {
-  private let process: Int32
+  let process: Int32
   private static let device = "/dev/fuse"
 
   /// Nil if that worker lives, or has ended.
@@ -30,16 +30,25 @@ struct DyingWorker {
   /// can, and they do nothing else any more.
   var onlyNotifies: Bool { all(Self.isNotification) }
 
-  /// Whether all of them do that or change nothing, or change something on one of these disks, which does not
-  /// answer; false if that can't be seen.
+  /// Whether all of them do that, change nothing, or change something on one of these disks, which does not
+  /// answer.
   ///
   /// Such a thread ends when its call does: the change is made then, or not, as if it had come just before
-  /// its worker was killed. Whoever else changes something there waits for the same disk.
-  func onlyWaits(forDisks devices: Set<UInt64>) -> Bool {
-    guard !devices.isEmpty else { return false }
-    return all {
-      Self.isNotification($0) || Self.isCall($0, onDevices: devices) || Self.changesNothing($0)
+  /// its worker was killed. Whoever ends there what was begun waits for that (`FormerWorkers`).
+  ///
+  /// The result is those that are waited for; nil if there is something else.
+  func disks(amongAll devices: Set<UInt64>) -> Set<UInt64>? {
+    guard !devices.isEmpty else { return nil }
+    var waitedFor: Set<UInt64> = []
+    let areAll = all { call in
+      if Self.isNotification(call) { return true }
+      guard let device = Self.device(of: call), devices.contains(device) else {
+        return Self.changesNothing(call)
+      }
+      waitedFor.insert(device)
+      return true
     }
+    return areAll && !waitedFor.isEmpty ? waitedFor : nil
   }
 
   /// Whether none of them can change anything any more; false if that can't be seen.
@@ -81,12 +90,12 @@ struct DyingWorker {
     return path.starts(with: Self.device.utf8.map { CChar(bitPattern: $0) })
   }
 
-  /// Whether the first argument is something on one of these devices.
-  private static func isCall(_ call: String, onDevices devices: Set<UInt64>) -> Bool {
+  /// The device that the first argument is on.
+  private static func device(of call: String) -> UInt64? {
     guard let descriptor = descriptor(of: call), let status = try? FD(descriptor).statusInMemory() else {
-      return false
+      return nil
     }
-    return devices.contains(UInt64(status.st_dev))
+    return UInt64(status.st_dev)
   }
 
   private static func changesNothing(_ call: String) -> Bool {

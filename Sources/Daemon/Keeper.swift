@@ -185,7 +185,11 @@ struct Keeper {
     while true {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
-      owed.dying.removeAll { waitpid($0, nil, WNOHANG) != 0 }
+      owed.dying.removeAll { process in
+        guard waitpid(process, nil, WNOHANG) != 0 else { return false }
+        FormerWorkers.remove(process)
+        return true
+      }
       if isServed, owed.looksForHelper {
         owed.looksForHelper = false
         if helper.hasEnded { reviveHelper(victim) }
@@ -250,7 +254,8 @@ struct Keeper {
         DaemonLog.write("the worker that was ended waits for the next one")
         return status
       }
-      if second > Self.secondsForDisks, worker.onlyWaits(forDisks: disks) {
+      if second > Self.secondsForDisks, let waitedFor = worker.disks(amongAll: disks) {
+        FormerWorkers.add(worker.process, waitingFor: waitedFor)
         DaemonLog.write("the worker that was ended waits for a disk that does not answer")
         return status
       }

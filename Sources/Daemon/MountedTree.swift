@@ -50,6 +50,11 @@ struct MountedTree: TreeObserver {
     views.all(using: path).map { "\($0.launch.app.identifier), pid \($0.pid)" }
   }
 
+  func settled(_ path: String, seal: [UInt8]?) {
+    // Without a directory for it there is nothing, and its region goes with the directory.
+    try? volume.bundleIsSettled(at: path, seal: seal)
+  }
+
   func runs(_ app: AppIdentifier, of user: UInt32) -> Bool { views.has(AppOfUser(app, user)) }
 
   func end(_ former: FormerApps) {

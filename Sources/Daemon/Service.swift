@@ -100,6 +100,8 @@ package enum Service {
     try keepLease(of: store, settings, helper, kept)
     // Before anything else is opened.
     let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
+    FormerWorkers.watch { DyingWorker($0) != nil }
+    if kept?.hasPredecessor == true { store.goesOn() }
     let log = try eventLog(store, settings)
     let apps = try AppService(store, settings, log, isSuccessor: kept?.hasPredecessor == true)
     let server = try Server.start(

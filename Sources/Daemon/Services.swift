@@ -44,6 +44,8 @@ struct Services: Sendable {
     case .volume(let request):
       return server.volumes.answer(request, call, server.volumeUsers(besides: call.caller.pid)) {
         server.grants.volumeIsEjected($0)
+        // With a home that is deleted go its apps, and what was decided about them.
+        apps.noteLater()
       }
     case .tell(let identifier, let paths): return launches.tell(identifier, ofOpened: paths, for: call.caller)
     case .running(let user): return .job(.queries) { _ in launches.list(of: user, for: call.caller) }

@@ -62,6 +62,8 @@ extension FD {
   package func status(at path: String) throws(Errno) -> FileStatus {
     try withParent(of: path) { (parent, name) throws(Errno) in
       let status = try parent.status(of: name)
+      let isOthers = try name.withName { (name) throws(Errno) in RedirectedNames.isOthers(name, in: parent) }
+      if isOthers, !status.isSymlink { throw .ENOMEDIUM }
       guard status.isSymlink, let target = RedirectedNames.target(of: Array(name.utf8), in: parent) else {
         return status
       }

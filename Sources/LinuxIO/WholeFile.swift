@@ -190,7 +190,9 @@ extension FD {
   package func openDirectory(_ name: Name) throws(Errno) -> OwnedFD {
     let named = try child(name)
     do throws(Errno) {
-      return try named.fd.reopened(O_RDONLY | O_DIRECTORY)
+      let opened = try named.fd.reopened(O_RDONLY | O_DIRECTORY)
+      if RedirectedNames.isOthers(name, in: self) { throw .ENOMEDIUM }
+      return opened
     } catch {
       // A link, by whichever name the kernel refuses it.
       guard error == .ELOOP || error == .ENOTDIR, let target = RedirectedNames.target(of: name, in: self)

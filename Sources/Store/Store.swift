@@ -52,6 +52,9 @@ package final class Store: Sendable {
   package var directory: FD { root.fd }
   /// Whether the store is ours alone: nobody else has the lock, and no daemon uses the store.
   var isOursAlone: Bool { lock?.isExclusive == true }
+  /// Whether somebody has looked whether what is in the registry fits together: who begins to use the store
+  /// does, also for whoever goes on with that.
+  let hasSoundRegistry: Atomic<Bool>
   /// What holds the store's lock, if that is ours.
   package var lockDescriptor: FD? { lock?.fd }
 
@@ -86,8 +89,12 @@ package final class Store: Sendable {
       case .inspect: nil
       case .resumed(let lock): try StoreLock(adopting: lock, state: stateDirectory.fd, path: path)
       }
+    if case .resumed = access { hasSoundRegistry = Atomic(true) } else { hasSoundRegistry = Atomic(false) }
     lease = try Self.lease(on: stateDirectory.fd, path: path, access)
   }
+
+  /// Another process has looked, which has used the store until now.
+  package func goesOn() { hasSoundRegistry.store(true, ordering: .releasing) }
 
   /// Opens it once more, as the path says where it is: to change what was only looked at.
   ///

@@ -87,6 +87,67 @@ internal import Testing
     #expect(try Program.run(["sqlite3", file, "PRAGMA user_version"]).output == "19\n")
   }
 
+  // MARK: Rows
+
+  private static let index = "sqlite_autoindex_consents_1"
+
+  /// Two refusals, by whose index the rows are looked for.
+  private func refuse() throws {
+    try sql(
+      """
+      INSERT INTO consents VALUES ('org.example.one', 501, 'photos', 'TEAM1', NULL, 0, 1);
+      INSERT INTO consents VALUES ('org.example.two', 502, 'photos', 'TEAM1', NULL, 0, 1)
+      """)
+  }
+
+  private func removeFromIndex() throws {
+    let changed = try Program.run([
+      "sqlite3", file, ".imposter \(Self.index) imposter", "DELETE FROM imposter WHERE user = 501",
+    ])
+    try #require(changed.ending == .ok)
+  }
+
+  private func expectDamage() throws {
+    for failure in [
+      storeError { _ = try Registry.existing(of: store) }, storeError { _ = try Registry(of: store) },
+    ] {
+      guard case .registryDamaged(file, let what) = failure else {
+        Issue.record("\(String(describing: failure))")
+        continue
+      }
+      // In SQLite's own words, which differ by its version.
+      #expect(what.hasPrefix("what is in it does not fit together (") && what.contains(Self.index))
+    }
+    var check = try StoreCheck(store, repairing: false)
+    try check.run()
+    #expect(check.findings.filter { $0.path == file }.map(\.severity) == [.failure])
+  }
+
+  /// The attack: a refusal is in the table, and not in the index by which it is looked for.
+  @Test func anIndexWithoutARowIsDamage() throws {
+    try refuse()
+    try removeFromIndex()
+    try expectDamage()
+  }
+
+  /// The same by an index whose rows are in another order than they are looked for.
+  @Test func rowsOutOfOrderAreDamage() throws {
+    try refuse()
+    let changed = try Program.run(
+      ["sed", "-i", "s/org.example.one/zrg.example.one/g", file], environment: ["LC_ALL": "C"])
+    try #require(changed.ending == .ok)
+    try expectDamage()
+  }
+
+  /// Whoever begins to use a store looks, and nobody again while it is used.
+  @Test func rowsAreLookedAtOnce() throws {
+    try refuse()
+    #expect(try Registry.existing(of: store) != nil)
+    try removeFromIndex()
+    #expect(try Registry.existing(of: store) != nil)
+    #expect(try Registry.existing(of: made.open(.inspect)) != nil)
+  }
+
   /// Triggers and views do nothing, whoever uses the database for what.
   @Test func triggersDoNothing() throws {
     let database = try Database.open("insula.db", in: store.state, path: file, patience: 1000)

@@ -277,6 +277,9 @@ void clx_copy_tracelessly(void *_Nonnull to, const void *_Nonnull from, size_t c
 /// One pointer per thread: the raw request that a worker is decoding (Swift has no thread-local storage).
 void *_Nullable clx_thread_value(void);
 void clx_set_thread_value(void *_Nullable value);
+// In what this thread works alone (`RedirectedNames.only`).
+void *_Nullable clx_only_target(void);
+void clx_set_only_target(void *_Nullable target);
 /// One number per thread besides: why a filesystem has last refused something on it, 0 for nothing.
 void clx_note_refusal(uint64_t note);
 /// Gives the number, and forgets it.

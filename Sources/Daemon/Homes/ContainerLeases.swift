@@ -25,16 +25,18 @@ internal import Volume
 /// Keeps leases on containers that other stores can reach.
 final class ContainerLeases: Sendable {
   struct Key: Hashable {
-    let home: String
+    /// Which home it is: another one may come to have its name.
+    let home: RedirectedNames.Number
+    let name: String
     let container: String
 
-    /// Byte by byte: two homes may have names that look alike.
+    /// Byte by byte: two names may look alike.
     static func == (one: Key, other: Key) -> Bool {
-      one.home.hasSameBytes(as: other.home) && one.container.hasSameBytes(as: other.container)
+      one.home == other.home && one.container.hasSameBytes(as: other.container)
     }
 
     func hash(into hasher: inout Hasher) {
-      hasher.combine(Array(home.utf8))
+      hasher.combine(home)
       hasher.combine(Array(container.utf8))
     }
   }
@@ -49,7 +51,7 @@ final class ContainerLeases: Sendable {
   private let volume: Volume
   private let entries = Condition<[Key: Entry]>([:])
   /// A home's are renewed together.
-  private let renewals = Mutex<[[UInt8]: LeaseRenewal]>([:])
+  private let renewals = Mutex<[RedirectedNames.Number: LeaseRenewal]>([:])
   /// The name of the lease on the deletion of a home; no container has it.
   private static let deletion = "deletion"
   /// So many can be renewed in time, one after the other, also by a slow server.
@@ -77,7 +79,7 @@ final class ContainerLeases: Sendable {
   ) throws(StoreError) -> ContainerHold? {
     guard let target = target(of: home) else { return nil }
     let used = entries.withLock { entries in
-      entries.count { if case .held = $0.value { $0.key.home.hasSameBytes(as: home) } else { false } }
+      entries.count { if case .held = $0.value { $0.key.home == target.number } else { false } }
     }
     guard used + containers.count <= Self.mostOfHome || way == .again else {
       throw .failed(
@@ -86,7 +88,7 @@ final class ContainerLeases: Sendable {
     }
     let hold = ContainerHold(self)
     let names = containers.map { Self.name(of: $0.kind, $0.identifier) }
-    try take(names, of: home, in: target.source, way, hold)
+    try take(names, of: home, target, way, hold)
     if way != .again { try requireThere(home, target, way) }
     return hold
   }
@@ -98,12 +100,12 @@ final class ContainerLeases: Sendable {
   /// Has leases on all containers that anyone has ever had in a home, at once or not at all; nobody begins to
   /// use another one meanwhile.
   func takeAll(of home: String) throws(StoreError) -> ContainerHold? {
-    guard let source = target(of: home)?.source else { return nil }
+    guard let target = target(of: home) else { return nil }
     let hold = ContainerHold(self)
-    try take([Self.deletion], of: home, in: source, .alone, hold)
+    try take([Self.deletion], of: home, target, .alone, hold)
     let names: [String]
     do throws(Errno) {
-      names = try source.use { (source) throws(Errno) in
+      names = try target.source.use { (source) throws(Errno) in
         let leases = try source.openDirectory(at: "\(HomeSource.ownName)/\(HomeSource.leasesName)/\(home)")
         // What is no directory is no lease, whoever has left it there.
         return try leases.fd.possibleDirectories().map { String(decoding: $0, as: UTF8.self) }
@@ -111,20 +113,20 @@ final class ContainerLeases: Sendable {
     } catch {
       throw StoreError(error, doing: "look for who uses the home", path: home)
     }
-    try take(names.filter { $0 != Self.deletion }, of: home, in: source, .alone, hold)
+    try take(names.filter { $0 != Self.deletion }, of: home, target, .alone, hold)
     return hold
   }
 
   private func take(
-    _ names: [String], of home: String, in source: SharedFD, _ way: Way, _ hold: ContainerHold
+    _ names: [String], of home: String, _ target: RedirectedNames.Target, _ way: Way, _ hold: ContainerHold
   ) throws(StoreError) {
     var left = names.inOrder(by: <)
     var isFirst = true
     while true {
       var refusal: StoreError?
       for name in left {
-        let key = Key(home: home, container: name)
-        let look = try look(key, in: source, way)
+        let key = Key(home: target.number, name: home, container: name)
+        let look = try look(key, in: target.source, way)
         if let lease = look.lease {
           hold.add(lease, key)
           left.removeAll { $0 == name }
@@ -186,9 +188,9 @@ final class ContainerLeases: Sendable {
   private func keep(_ lease: StoreLease, of key: Key) throws(StoreError) {
     do throws(Errno) {
       try renewals.withLock { (renewals) throws(Errno) in
-        let home = Array(key.home.utf8)
-        if renewals[home]?.add(lease) == true { return }
-        renewals[home] = try LeaseRenewal(lease) { DaemonLog.write("the home \(key.home): \($0)") }
+        if renewals[key.home]?.add(lease) == true { return }
+        renewals = renewals.filter { !$0.value.isOver }
+        renewals[key.home] = try LeaseRenewal(lease) { DaemonLog.write("the home \(key.name): \($0)") }
       }
     } catch {
       lease.release()
@@ -222,7 +224,7 @@ final class ContainerLeases: Sendable {
     do throws(Errno) {
       return try source.use { (source) throws(Errno) in
         var directory = try source.openDirectory(HomeSource.ownName)
-        for name in [HomeSource.leasesName, key.home, key.container] {
+        for name in [HomeSource.leasesName, key.name, key.container] {
           directory = try directory.fd.openDirectory(name, makingWith: 0o700)
         }
         return directory
@@ -256,7 +258,7 @@ final class ContainerLeases: Sendable {
     }
     guard let isDeleted else {
       do throws(StoreError) {
-        try take([Self.deletion], of: home, in: target.source, way, ContainerHold(self))
+        try take([Self.deletion], of: home, target, way, ContainerHold(self))
       } catch {
         guard case .leased = error else { throw error }
         throw .homeIsGone(name: home)

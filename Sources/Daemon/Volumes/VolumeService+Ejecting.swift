@@ -106,7 +106,7 @@ extension VolumeService {
     let isTaken = Condition(false)
     let isLate = Condition(false)
     typealias Outcome = Result<VolumeDescription, ControlFailure>
-    let work = HomeWork.ofProcess.begin(in: known.name) { [self] () -> Outcome in
+    let deletion = { @Sendable [self] () -> Outcome in
       defer { deleting.withLock { _ = $0.remove(known.id) } }
       let result: Outcome
       do throws(ControlFailure) {
@@ -124,7 +124,8 @@ extension VolumeService {
       letGo()
       return result
     }
-    guard let work else {
+    let place = store.homeElsewhere(of: "Users/\(String(decoding: known.name, as: UTF8.self))")
+    guard let work = place.flatMap({ HomeWork.ofProcess.begin(in: $0, deletion) }) else {
       deleting.withLock { _ = $0.remove(known.id) }
       throw ControlFailure("too much waits for the home of \(name); try again later", .EBUSY)
     }
@@ -136,8 +137,7 @@ extension VolumeService {
     }
     while true {
       let end = monotonicNanoseconds() &+ 60_000_000_000
-      guard let result = work.value(until: end) else { continue }
-      return try result.get()
+      if let result = work.value(until: end) { return try result.get() }
     }
   }
 

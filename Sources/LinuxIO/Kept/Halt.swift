@@ -11,6 +11,8 @@
   /// is a file `go`, or after half a minute.
   package enum Halt {
     package enum Point: String {
+      /// An app's bundle is about to get its name.
+      case bundleStaged
       /// The copy that takes a container's place has been checked and completed.
       case copyChecked
       /// The name of the copy was just seen to lead to it.

@@ -8,6 +8,8 @@ package import LinuxIO
 package struct HomeElsewhere: Sendable {
   /// By what this process gets into it; nil while it is away.
   package let target: RedirectedNames.Target?
+  /// Where its name is.
+  package let place: RedirectedNames.Place
   fileprivate let store: Store
 
   /// Whether another store has used it, or one of its neighbors: those have a directory beside ours.
@@ -18,6 +20,12 @@ package struct HomeElsewhere: Sendable {
       return try own.fd.entries().contains { !known.contains(String(decoding: $0.name, as: UTF8.self)) }
     }
     return others ?? true
+  }
+
+  /// Does something in the home, if its name leads there still; where that ends meanwhile, it leads nowhere.
+  package func ifThere<Result>(_ body: () -> Result) -> Result? {
+    guard let target, RedirectedNames.leads(place, to: target) else { return nil }
+    return RedirectedNames.only(target, at: place, body)
   }
 
   /// A directory of the store's own on the same filesystem; nil if it is missing and nothing is to be put
@@ -50,9 +58,12 @@ extension Store {
   /// The home that a path below the root of the tree leads into, if it lies elsewhere.
   package func homeElsewhere(of path: String) -> HomeElsewhere? {
     guard let home = Homes.name(in: path), let users = try? tree.openDirectory("Users"),
-      HomeLink.isOne(home, in: users.fd)
+      HomeLink.isOne(home, in: users.fd), let status = try? users.fd.status()
     else { return nil }
-    return HomeElsewhere(target: RedirectedNames.target(of: Array(home.utf8), in: users.fd), store: self)
+    let name = Array(home.utf8)
+    return HomeElsewhere(
+      target: RedirectedNames.target(of: name, in: users.fd),
+      place: RedirectedNames.Place(name, in: status), store: self)
   }
 
   /// Whether a home lies elsewhere.

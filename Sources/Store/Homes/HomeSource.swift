@@ -65,10 +65,12 @@ package struct HomeSource: ~Copyable {
   /// By what a walk through the tree gets into a home.
   package func target(of name: String, in source: SharedFD) throws(StoreError) -> RedirectedNames.Target {
     let root = try explaining("open the home", "\(path)/\(name)") { () throws(Errno) in
-      try directory.fd.openDirectory(name)
+      SharedFD(try directory.fd.openDirectory(name))
     }
-    return RedirectedNames.Target(
-      root: SharedFD(root), workshop: SharedFD(try openWorkshop()), in: source)
+    let workshop = SharedFD(try openWorkshop())
+    return try explaining("examine the home", "\(path)/\(name)") { () throws(Errno) in
+      try RedirectedNames.Target(root: root, workshop: workshop, in: source)
+    }
   }
 
   private func openWorkshop() throws(StoreError) -> OwnedFD {

@@ -28,6 +28,8 @@ package final class LeaseRenewal: Sendable {
     }
   }
 
+  package var isOver: Bool { leases.withLock { $0 == nil } }
+
   /// False if the last one has gone.
   package func add(_ lease: StoreLease) -> Bool {
     leases.withLock { leases in

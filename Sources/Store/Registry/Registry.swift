@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 package import LinuxIO
+internal import Policy
 internal import Synchronization
 
 /// What a store knows of its apps and their containers: the database `state/insula.db`.
@@ -87,11 +88,35 @@ package final class Registry: Sendable {
       throw .registryOlder(path: "\(store.path)/state/\(Self.fileName)")
     }
     try self.init(state: store.state, path: store.path + "/state")
+    try requireSound(for: store)
   }
 
   /// The registry of a store that has one already; who does not have the store alone gets one to look at.
   package static func existing(of store: Store) throws(StoreError) -> Registry? {
-    try existing(state: store.state, path: store.path + "/state", migrates: store.isOursAlone)
+    let known = try existing(
+      state: store.state, path: store.path + "/state", migrates: store.isOursAlone)
+    try known?.requireSound(for: store)
+    return known
+  }
+
+  /// Throws unless what is in the database fits together, when a store is begun to be used.
+  ///
+  /// Somebody else may have made the file: an index that lacks a row hides a refusal from whoever asks by it.
+  /// Of 20,000 apps, with containers, decisions and grants, it takes a seventh of a second; of a hundred, a
+  /// millisecond.
+  private func requireSound(for store: Store) throws(StoreError) {
+    guard store.isOursAlone, !store.hasSoundRegistry.load(ordering: .acquiring) else { return }
+    try use { (database) throws(StoreError) in
+      let found = try database.rows("PRAGMA integrity_check(1)") { (row) throws(StoreError) in
+        try row.text(0)
+      }
+      guard found == ["ok"] else {
+        throw .registryDamaged(
+          path: database.path,
+          what: "what is in it does not fit together (\(found.first?.beginning(200).sanitized ?? "unknown"))")
+      }
+    }
+    store.hasSoundRegistry.store(true, ordering: .releasing)
   }
 
   /// Lends the database.

@@ -52,6 +52,12 @@ extension Volume {
     try sealChanges(at: path, from: old, to: nil, meanwhile: old, body)
   }
 
+  /// A change of a bundle that was interrupted has ended: what is there has that seal, or is no bundle.
+  package func bundleIsSettled(at path: String, seal: [UInt8]?) throws(Errno) {
+    let after = seal.map { Self.loading([$0]) }
+    try sealChanges(at: path, from: after, to: after, meanwhile: after ?? Self.loading([])) {}
+  }
+
   /// Notes that the system domain is sealed by a seal of one of these digests; one of no bytes says that it
   /// may have none.
   package func noteSystem(roots: [[UInt8]]) throws(Errno) {

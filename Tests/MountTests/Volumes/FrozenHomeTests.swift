@@ -251,6 +251,67 @@ struct FrozenHomeTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// Has carl install an app up to where its bundle is about to get its name; gives that, and the worker.
+  private func stopInstallation() throws -> (place: String, worker: Int32, go: () throws -> Void) {
+    let pause = try shop.mounted.temporary.makeDirectory("pause", mode: 0o700)
+    _ = try shop.mounted.unmount()
+    try shop.mounted.mount(before: ["env", "INSULA_HALT=\(pause)"])
+    let home = shop.mounted.path("Users/\(carl.account.name)")
+    #expect(eventually { access("\(home)/Library", F_OK) == 0 })
+    try shop.mounted.temporary.write("", to: "pause/bundleStaged")
+    let begin = """
+      { timeout -s KILL \(Self.limit) "$@"; } >"$0" 2>&1 </dev/null &
+      until [ -e "\(pause)/reached" ] || [ $((w+=1)) -gt 1500 ]; do sleep 0.02; done
+      """
+    let begun = try shop.mounted.run(
+      ["install", bundle("Own"), "--user", carl.account.name, "--store", shop.mounted.store],
+      before: ["sh", "-c", begin, shop.mounted.temporary.appending("said")])
+    try #require(begun.status == 0 && access(pause + "/reached", F_OK) == 0, "\(begun)")
+    let worker = try #require(try shop.mounted.daemon())
+    return ("\(home)/Applications/Own.app", worker, { try shop.mounted.temporary.write("", to: "pause/go") })
+  }
+
+  /// How many changes are noted that have not ended, and how many apps carl has.
+  private func intentsAndApps() throws -> String {
+    let query = "SELECT (SELECT count(*) FROM intents), count(*) FROM apps WHERE user = \(carl.account.uid)"
+    let database = shop.mounted.store + "/state/insula.db"
+    return try Program.run(["sqlite3", "-cmd", ".timeout 20000", database, query]).output
+  }
+
+  /// A change that a killed worker has begun there is made when the disk answers: the next one, which ends
+  /// it, does not take it back before.
+  @Test func whatAKilledWorkerHasBegunIsEnded() throws {
+    let (place, before, go) = try stopInstallation()
+    let disk = try freeze()
+    defer { disk.thaw() }
+    try go()
+    #expect(eventually { isWaiting(before) })
+    #expect(kill(before, SIGKILL) == 0)
+    #expect(try eventually { try shop.mounted.daemon().map { $0 != before } ?? false })
+    try expectOthersAreServed()
+    #expect(ProcessID.field("State", of: "\(before)")?.hasPrefix("Z") == true)
+    disk.thaw()
+    #expect(try Program.waitForEnd(before))
+    #expect(eventually { access(place, F_OK) == 0 })
+    #expect(try eventually { try intentsAndApps() == "0|1\n" })
+    let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
+    #expect(try client.errno("create", place + "/Contents/x") == EROFS)
+    try expect(carl, "run", "org.example.own", "--", "true")
+    try shop.expectNothingToComplainAbout()
+  }
+
+  /// What it had only noted is taken back, and nothing is left of that in memory: the place is one as any.
+  @Test func whatAKilledWorkerHasOnlyNotedIsForgotten() throws {
+    let (place, before, _) = try stopInstallation()
+    #expect(kill(before, SIGKILL) == 0)
+    #expect(try eventually { try shop.mounted.daemon().map { $0 != before } ?? false })
+    #expect(try eventually { try intentsAndApps() == "0|0\n" })
+    let client = try Client(uid: carl.account.uid, gid: carl.account.gid)
+    #expect(try eventually { try client.errno("mkdir", place, "448") == 0 })
+    #expect(try client.errno("create", place + "/note") == 0)
+    try shop.expectNothingToComplainAbout()
+  }
+
   /// Has another worker serve, which does not look into a home before there is a file `go` beside what tells
   /// of that; before, the `directory` is there in the home.
   private func stopTakeover(ofHomeOf name: String, with directory: String) throws -> (
