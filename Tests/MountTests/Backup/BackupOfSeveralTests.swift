@@ -26,6 +26,32 @@ struct BackupOfSeveralTests {
 
   private var users: [Account] { [fixture.run.user, other.account] }
 
+  /// Root makes a home's part of a backup its owner's, who could not read all of it.
+  @Test func whatOthersKeepToThemselvesIsNotHandedOver() throws {
+    let (one, two) = (fixture.run.user, other.account)
+    let home = "$POINT/Users/\(one.name)"
+    _ = try fixture.succeed("mkdir -m 733 \"\(home)/Public/old\"")
+    _ = try fixture.succeed(
+      """
+      cd "\(home)/Public"; echo dropped >"Drop Box/letter"; echo open >old/open; umask 077
+      echo private >old/note; mkdir old/own; echo private >old/own/deep
+      mkdir -m 755 old/shown; echo private >old/shown/note
+      echo open >old/shown/open; chmod 644 old/shown/open
+      """, as: two)
+    _ = try fixture.succeed("init; backup now --store \"$POINT\"", as: RunFixture.root)
+    let restored = try fixture.shell("backup restore --to \"$POINT\" --replace", as: RunFixture.root)
+    #expect(restored.ending == .ok, "\(restored.output)\(restored.errors)")
+    for path in ["note", "own", "shown/note"] {
+      #expect(restored.errors.contains("/Public/old/\(path) (uid \(two.uid))"), "\(restored.errors)")
+    }
+    let seen = try fixture.shell(
+      """
+      cd "\(home)/Public"; cat "Drop Box/letter" old/open old/shown/open
+      grep -rl private . 2>/dev/null; stat -c %U old/open
+      """)
+    #expect(seen.output == "dropped\nopen\nopen\n\(one.name)\n", "\(seen.output)\(seen.errors)")
+  }
+
   @Test func rightsComeBackToWhoeverHadThem() throws {
     let (one, two) = (fixture.run.user, other.account)
     _ = try fixture.succeed(

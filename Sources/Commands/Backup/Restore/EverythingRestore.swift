@@ -46,7 +46,12 @@ struct EverythingRestore {
       let end: Subprocess.End
       do {
         try Self.reduce(backup, toHome: name)
-        try Self.hand(path, in: place, to: account)
+        let left = try Self.hand(path, of: backup, home: name, in: place, to: account)
+        if let left = left.words {
+          context.console.note(
+            "what others have in the home of \(account.name.sanitized) and keep to themselves was left out: "
+              + "\(left.sanitized); 'restic restore' brings it back")
+        }
         let words = ["insula"] + words(place.path).inserting(["--user", account.name])
         // In a session of its own: what is theirs can't type into our terminal.
         let output = try Self.onlyForWriting(FD(STDOUT_FILENO))
@@ -99,20 +104,25 @@ struct EverythingRestore {
     }
   }
 
-  private static func hand(_ path: String, in place: UnpackingPlace, to account: Account) throws(Errno) {
+  private static func hand(
+    _ path: String, of backup: RestoredBackup, home: String, in place: UnpackingPlace, to account: Account
+  ) throws(Errno) -> OthersFiles {
     try OwnNamespace.enterMounts()
     let top = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
     let mount = try DetachedMount.copy(
       of: top.fd, adding: [.readOnly, .noSetUserID, .noDevices, .noPrograms])
+    let left = try OthersFiles(removedFrom: backup.tree.fd, home: home)
     try give(top.fd, to: account)
     try top.fd.changeMode(0o700)
     // Its own descriptor is of the namespace before.
     let over = try FD.cwd.openFollowing(place.path, pathOnly | O_DIRECTORY)
     guard try over.fd.status().st_ino == place.directory.status().st_ino else { throw .ESTALE }
     try mount.fd.attach(over: over.fd)
+    return left
   }
 
-  /// Makes all of a tree that nobody else can reach somebody's: also what others had in their home.
+  /// Makes all of a tree that nobody else can reach somebody's: also what others had in their home and they
+  /// could read.
   ///
   /// What is neither a file nor a directory nor a link goes.
   private static func give(_ directory: FD, to account: Account) throws(Errno) {
