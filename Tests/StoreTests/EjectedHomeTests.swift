@@ -180,12 +180,17 @@ internal import Testing
     #expect(try lost() == [held + "/two"])
     let keys = try fixture.store.directory.openDirectory("keys")
     let identity = try ObjectIdentity(of: "homes", in: keys.fd)
+    let notes = VolumeNotes(of: fixture.store)
     for name in ["eva", "ben"] {
-      _ = try registry.add(
-        VolumeRecord(
-          in: .users, name: Array(name.utf8), path: Array(source.utf8), identity: identity, owner: nil,
-          isReadOnly: false, added: 1))
+      let home = VolumeRecord(
+        in: .users, name: Array(name.utf8), path: Array(source.utf8), identity: identity, owner: nil,
+        isReadOnly: false, added: 1)
+      _ = try registry.add(home)
+      // What was not added on this machine is not even looked for.
+      #expect(try lost() == [held + "/two"] + (name == "eva" ? [] : [place + "/one"]))
+      try notes.add([home])
     }
+    defer { for home in (try? registry.volumes()) ?? [] { try? notes.remove(home) } }
     #expect(try lost() == [held + "/two", place + "/one"])
     // What has a row is not lost, and another directory at that path is not the one that was added.
     let removed = ContainerRecord(
