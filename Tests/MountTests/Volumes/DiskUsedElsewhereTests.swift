@@ -65,7 +65,7 @@ struct DiskUsedElsewhereTests {
     let other = others.run.mounted.point
     try disks.expect(
       Self.helpers + """
-        OTHER='\(other)'; x=$(loop x.img); k=$(loop k.img); LOOPS="$x $k"; chmod 777 .
+        OTHER='\(other)'; x=$(loop x.img); k=$(loop k.img); LOOPS="$x $k"; chmod 1777 .
         volume add --engine program $x --at x >/dev/null; echo one >$V/x/f
         mknod node b 7 ${x#/dev/loop}; refuse volume add --engine program node --at y
         refuse other add --engine program $x --at x

@@ -43,11 +43,28 @@ struct EngineKeyringTests {
     print("keys:", *names(call(keyctl, 0, -3, 1)), file=open(sys.argv[1], "w"))
     """
 
-  @Test func rootsSessionIsNotTheUsers() throws {
-    let served = try ServerVolumeTests.Served()
+  /// Starts a program that may use no keys, as insula.service (`SystemCallFilter=~@keyring`).
+  private static let service = """
+    \(calls)
+    import os, struct
+    def word(code, equal, other, value): return struct.pack("HBBI", code, equal, other, value)
+    program = word(0x20, 0, 0, 0)
+    for number in add_key, keyctl - 1, keyctl:
+        program += word(0x15, 0, 1, number) + word(0x06, 0, 0, 0x50001)
+    program += word(0x06, 0, 0, 0x7fff0000)
+    buffer = ctypes.create_string_buffer(program)
+    filter = struct.pack("H6xQ", len(program) // 8, ctypes.addressof(buffer))
+    prctl = ctypes.CDLL(None).prctl
+    assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, filter) == 0
+    os.execv(sys.argv[1], sys.argv[1:])
+    """
+
+  /// What a user's program for a volume finds in its session's keyring, if it is started at all; the daemon
+  /// is started by a script.
+  private func keys(startedBy script: String, _ served: ServerVolumeTests.Served) throws -> String? {
     let (mounted, temporary) = (served.run.mounted, served.run.mounted.temporary)
     try #require(try mounted.unmount().ending == .ok)
-    let start = try temporary.write(Self.session, to: "session.py")
+    let start = try temporary.write(script, to: "start.py")
     let started = try Program.run([
       "python3", start, Program.insula, "mount", mounted.store, mounted.point,
     ])
@@ -59,10 +76,24 @@ struct EngineKeyringTests {
     #expect(chmod(look, 0o644) == 0 && chmod(temporary.appending("account/.ssh/config"), 0o644) == 0)
     let refused = try served.shell("volume add sftp://kept/x", as: served.run.user)
     #expect(refused.ending == .failed, "\(refused)")
-    let keys = try #require(FD.text(of: output, limit: 1 << 16), "\(refused)")
+    return FD.text(of: output, limit: 1 << 16)
+  }
+
+  @Test func rootsSessionIsNotTheUsers() throws {
+    let served = try ServerVolumeTests.Served()
+    let temporary = served.run.mounted.temporary
+    let keys = try #require(try keys(startedBy: Self.session, served))
     #expect(keys.hasPrefix("keys:") && !keys.contains("decoy"), "\(keys)")
     // Root's own programs are in that session.
-    let own = try Program.run(["python3", start, "/usr/bin/python3", look, temporary.appending("own")])
+    let own = try Program.run([
+      "python3", temporary.appending("start.py"), "/usr/bin/python3", temporary.appending("account/look.py"),
+      temporary.appending("own"),
+    ])
     #expect(own.ending == .ok && temporary.text(of: "own")?.contains("decoy of root") == true, "\(own)")
+  }
+
+  /// There the program can't use keys either.
+  @Test func aServiceWithoutKeysServesToo() throws {
+    #expect(try keys(startedBy: Self.service, ServerVolumeTests.Served()) == "keys:\n")
   }
 }

@@ -245,6 +245,8 @@ struct HostileEncryptedTests {
 
   @Test func badInputIsSaid() throws {
     let fixture = try EncryptedFixture()
+    // Nobody else can exchange a file there, which could be a disk.
+    #expect(chmod(fixture.directory, 0o1777) == 0)
     try fixture.expect(
       "create Private; mkdir $C/full; touch $C/full/x $C/file; printf '%s\\n' \"$W\" >$C/pass", "")
     for (line, words) in [
