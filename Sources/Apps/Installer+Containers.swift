@@ -185,8 +185,15 @@ extension Installer {
   func alone<Result: Sendable>(
     for user: UInt32, in path: String, _ body: () throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
+    try Self.alone(for: user, in: path, registry, body)
+  }
+
+  /// The same for others who make or replace containers, such as whoever starts an app.
+  static func alone<Result: Sendable>(
+    for user: UInt32, in path: String, _ registry: Registry, _ body: () throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
     let outside = try registry.namesOfHomesElsewhere()
-    return try Self.turns.with(Turn(user, path, outside), body)
+    return try turns.with(Turn(user, path, outside), body)
   }
 
   /// A user's in the store itself, or in a home outside of it.
