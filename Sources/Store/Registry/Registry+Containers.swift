@@ -167,6 +167,7 @@ extension Registry {
     }
     return try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      try Self.dropGrants(below: prefix, in: database)
       try database.run(
         "UPDATE removed SET deleting = 1 WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
       try database.run("DELETE FROM ejected_homes WHERE name = ?", .bytes(Array(name.utf8)))
@@ -194,6 +195,7 @@ extension Registry {
   package func forget(_ container: ContainerRecord) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
+      try Self.dropGrants(into: container.path, in: database)
     }
   }
 }

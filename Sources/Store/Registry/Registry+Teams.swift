@@ -169,10 +169,15 @@ extension Registry {
 
   /// Notes whose a container is.
   func note(_ team: Team, of container: ContainerRecord) throws(StoreError) {
+    let isOther: Bool
+    if let known = container.team { isOther = try !areOneTeam(known, team) } else { isOther = false }
     try change { (database) throws(StoreError) in
       try database.run(
         "UPDATE containers SET team = ?, root = ? WHERE uuid = ?", .text(team.text), .optional(team.root),
         .text(container.uuid))
+      try Self.requireChange(of: container, in: database)
+      // What was granted of it was granted of another team's data.
+      if isOther { try Self.dropGrants(below: container.path + "/", in: database) }
     }
   }
 }
