@@ -13,6 +13,7 @@ struct AppsDirectory: ~Copyable {
   let directory: OwnedFD
   /// Below the root of the tree.
   let path: String
+  let zone: Zone
   /// Whose app it is; nil for all users.
   let user: UInt32?
   /// Whom the files of its bundles belong to.
@@ -83,7 +84,7 @@ extension Installer {
     let directory = try opening(path) { () throws(Errno) in try store.tree.openDirectory(at: path) }
     try authorize(directory.fd, path, domain.zone, caller, doing)
     return AppsDirectory(
-      directory: directory, path: path, user: nil, uid: own.st_uid,
+      directory: directory, path: path, zone: domain.zone, user: nil, uid: own.st_uid,
       gid: store.description.mode == .system ? store.description.adminGroup.gid : own.st_gid)
   }
 
@@ -109,26 +110,62 @@ extension Installer {
     let directory = try openApplications(in: home.fd, owner, path, making: making)
     try authorize(directory.fd, path, .homeApplications, caller, doing)
     return AppsDirectory(
-      directory: directory, path: path, user: owner.st_uid, uid: owner.st_uid, gid: owner.st_gid)
+      directory: directory, path: path, zone: .homeApplications, user: owner.st_uid, uid: owner.st_uid,
+      gid: owner.st_gid)
   }
 
   /// Throws unless the caller may put bundles into a directory, by its mode, ACL and flags.
   private func authorize(
     _ directory: FD, _ path: String, _ zone: Zone, _ caller: CallerIdentity, _ doing: String
   ) throws(AppFailure) {
-    let object = try opening(path) { () throws(Errno) in
-      let status = try directory.status()
-      let isSystem = store.description.mode == .system
-      let security = try Metadata(isSystem: isSystem).security(of: directory)
-      return Object(
-        uid: status.st_uid, gid: status.st_gid, mode: security.mode(status.permissions), kind: .directory,
-        zone: zone,
-        flags: security.flags, acl: security.acl)
-    }
+    let object = try object(directory, path, zone)
     // One after the other: an ACL may say yes to each and no to both at once.
     for right in [Rights.addSubdirectory, .search] {
       let answer = decide(right, on: object, by: caller.credentials, isMember: caller.membership)
       guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(path)") }
+    }
+  }
+
+  /// Throws unless the caller may take an app's name away, as whoever renames or removes it is asked: who may
+  /// add bundles to a directory may not remove others for that.
+  ///
+  /// The app itself is read-only for everyone, which says nothing of its name. One whose bundle is gone has
+  /// none.
+  func authorizeRemoval(
+    of app: InstalledApp, from directory: borrowing AppsDirectory, by caller: CallerIdentity, doing: String
+  ) throws(AppFailure) {
+    let bundle: OwnedFD
+    do throws(Errno) {
+      bundle = try directory.directory.fd.child(app.bundleName)
+    } catch .ENOENT {
+      return
+    } catch {
+      throw .failed(doing: "open", path: "\(treePath)/\(app.path)", errno: error)
+    }
+    let parent = try object(directory.directory.fd, directory.path, directory.zone)
+    let object = try object(bundle.fd, app.path, directory.zone.inside)
+    let answer = decide(
+      .delete, on: object, in: parent, by: caller.credentials, isMember: caller.membership)
+    guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(directory.path)") }
+  }
+
+  /// The same of what apps have left, of which no bundle is there.
+  func authorizeRemoval(
+    from directory: borrowing AppsDirectory, by caller: CallerIdentity, doing: String
+  ) throws(AppFailure) {
+    let object = try object(directory.directory.fd, directory.path, directory.zone)
+    let answer = decide(.deleteChild, on: object, by: caller.credentials, isMember: caller.membership)
+    guard answer == .allow else { throw .notAllowed(doing: doing, path: "/\(directory.path)") }
+  }
+
+  private func object(_ object: FD, _ path: String, _ zone: Zone) throws(AppFailure) -> Object {
+    try opening(path) { () throws(Errno) in
+      let status = try object.status()
+      let isSystem = store.description.mode == .system
+      let security = try Metadata(isSystem: isSystem).security(of: object)
+      return Object(
+        uid: status.st_uid, gid: status.st_gid, mode: security.mode(status.permissions),
+        kind: status.isDirectory ? .directory : .file, zone: zone, flags: security.flags, acl: security.acl)
     }
   }
 

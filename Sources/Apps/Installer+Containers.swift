@@ -117,9 +117,10 @@ extension Installer {
     var removal = Containers.Removal()
     // A user may have some in a home that is none any more.
     let outside = try registry.namesOfHomesElsewhere()
-    for (key, records) in Dictionary(grouping: marked, by: { turn(of: $0.user, $0.path, outside) })
-      .inOrder(by: { $0.key.user < $1.key.user })
-    {
+    for (key, records) in Dictionary(
+      grouping: marked, by: { Self.turn(of: $0.user, $0.path, outside, in: store) }
+    )
+    .inOrder(by: { $0.key.user < $1.key.user }) {
       let known = Set(records.map(\.uuid))
       try Self.turns.with(key) { () throws(StoreError) in
         removal.add(try containers.removeMarked(of: key.user) { known.contains($0.uuid) })
@@ -192,16 +193,27 @@ extension Installer {
     for user: UInt32, in path: String, _ outside: Set<[UInt8]>? = nil,
     _ body: () throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
-    let names: Set<[UInt8]>
-    if let outside { names = outside } else { names = try registry.namesOfHomesElsewhere() }
-    return try Self.turns.with(turn(of: user, path, names), body)
+    try Self.alone(for: user, in: path, store, registry, outside, body)
   }
 
-  private func turn(of user: UInt32, _ path: String, _ outside: Set<[UInt8]>) -> Turn {
+  /// The same for others who make or replace containers, such as whoever starts an app.
+  static func alone<Result: Sendable>(
+    for user: UInt32, in path: String, _ store: Store, _ registry: Registry, _ outside: Set<[UInt8]>? = nil,
+    _ body: () throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    let names: Set<[UInt8]>
+    if let outside { names = outside } else { names = try registry.namesOfHomesElsewhere() }
+    return try turns.with(turn(of: user, path, names, in: store), body)
+  }
+
+  private static func turn(
+    of user: UInt32, _ path: String, _ outside: Set<[UInt8]>, in store: Store
+  ) -> Turn {
     guard let home = RecoveryScope.home(in: path.utf8), outside.contains(home) else {
       return Turn(user: user, place: .store)
     }
-    return Turn(user: user, place: elsewhere(home)?.target.map { .home($0.number) } ?? .away(home))
+    let target = store.homeElsewhere(of: "Users/\(String(decoding: home, as: UTF8.self))/")?.target
+    return Turn(user: user, place: target.map { .home($0.number) } ?? .away(home))
   }
 
   /// A user's in the store itself, or in a home outside of it.

@@ -33,6 +33,7 @@ extension Installer {
     guard let app = found else {
       return (nil, try removeLeft(by: identifier, directory, caller, keepingData))
     }
+    try authorizeRemoval(of: app, from: directory, by: caller, doing: "remove apps from")
     try refuseWhileRunning(app)
     let old = try registered { () throws(StoreError) in
       try StagedTree(forTakingIn: store, from: app.path)
@@ -60,6 +61,7 @@ extension Installer {
     _ keepingData: Bool
   ) throws(AppFailure) -> [LeftBehind] {
     let user = directory.user
+    if user == nil { try authorizeRemoval(from: directory, by: caller, doing: "remove apps from") }
     let count = try registered { () throws(StoreError) in
       if keepingData { return 0 }
       try containers.noteUnrecorded(identifier, of: user ?? caller.uid)

@@ -69,6 +69,7 @@ extension Installer {
     try BundleName.check(name)
     let seen = try look(at: source, name, caller, report)
     let before = try checkUpdate(seen.contents, named: name, in: directory, allowingDowngrade, mayRun, report)
+    try authorizeRemoval(of: before, from: directory, by: caller, doing: "update apps in")
     let copy = try copy(source, named: name, seen, for: directory, caller, report)
     let after = try checkUpdate(copy.contents, named: name, in: directory, allowingDowngrade, mayRun, report)
     guard after == before else { throw .busy(identifier: before.identifier.text) }
@@ -82,6 +83,7 @@ extension Installer {
   ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     let place = BundlePlace(parent: directory.path, name: name)
     let app = copy.contents.installed(as: place, for: directory.user, seal: copy.seal, at: time())
+    try authorizeRemoval(of: before, from: directory, by: caller, doing: "update apps in")
     let old = try registered { () throws(StoreError) in
       try StagedTree(forTakingIn: store, from: before.path)
     }

@@ -69,6 +69,7 @@ extension Installer {
     let waiting = try registered { () throws(StoreError) in
       try registry.waitingUpdate(of: identifier, for: user)
     }
+    if user == nil { try authorizeRemoval(from: directory, by: caller, doing: "update apps in") }
     guard let waiting, directory.holds(waiting.app), try drop(waiting) else {
       throw .nothingWaits(identifier: identifier.text)
     }

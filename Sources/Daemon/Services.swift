@@ -37,7 +37,7 @@ struct Services: Sendable {
     case .change(let request): return apps.answer(request, call)
     case .grant(let request): return server.grants.answer(request, call)
     case .grants(let identifier, let user, let after):
-      return .job(.queries) { _ in server.grants.list(identifier, of: user, after: after, for: call.caller) }
+      return .job(.queries) { _ in server.grants.list(identifier, of: user, after: after, for: call) }
     case .run(let identifier, let user): return launches.run(identifier, for: user, call)
     case .backup(let request): return backups.answer(request, call)
     case .files(let request): return files.answer(request, call)

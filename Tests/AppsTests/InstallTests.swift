@@ -145,6 +145,53 @@ internal import Testing
     try fixture.install(for: fixture.users, by: fixture.owner)
   }
 
+  /// The attack: whoever may add apps removes others', and with those what all users have in them.
+  ///
+  /// What root has made a directory that only gets more is that for root too.
+  @Test(.enabled(if: Program.isRoot, "others than us ask"), arguments: [false, true])
+  func whoMayOnlyAddRemovesNothing(isAppendOnly: Bool) throws {
+    try fixture.bundle()
+    try fixture.bundle("Other.app") { $0.identifier = "org.example.other" }
+    try fixture.install()
+    let caller = isAppendOnly ? CallerIdentity.ourselves : CallerIdentity(uid: 12345, gid: 12345, groups: [])
+    let directory = try fixture.store.tree.openDirectory(at: "Applications")
+    let metadata = Metadata(isSystem: true)
+    if isAppendOnly {
+      try metadata.setFlags(.systemAppend, on: directory.fd)
+    } else {
+      let rights: Rights = [.list, .search, .addSubdirectory]
+      try SecurityAccess.store(metadata).give(
+        AccessControlList([AccessControlEntry(.permit, .user(caller.uid), rights)]), to: directory.fd)
+    }
+    let before = try fixture.snapshot("Applications/Editor.app")
+    #expect(
+      appFailure { try fixture.uninstall(by: caller) }
+        == .notAllowed(doing: "remove apps from", path: "/Applications"))
+    try fixture.bundle { $0.version = "2" }
+    for name in ["Editor.app", "Renamed.app"] {
+      if name != "Editor.app" { try fixture.bundle(name) { $0.version = "2" } }
+      #expect(
+        appFailure { try fixture.update(name, by: caller) }
+          == .notAllowed(doing: "update apps in", path: "/Applications"))
+    }
+    #expect(try fixture.snapshot("Applications/Editor.app") == before)
+    // What has gone otherwise has left what is not theirs to remove.
+    #expect(
+      appFailure { try fixture.uninstall("org.example.gone", by: caller) }
+        == .notAllowed(doing: "remove apps from", path: "/Applications"))
+    try fixture.install("Other.app", by: caller)
+    if isAppendOnly {
+      try metadata.setFlags([], on: directory.fd)
+    } else {
+      let rights: Rights = [.list, .search, .addSubdirectory, .deleteChild]
+      try SecurityAccess.store(metadata).give(
+        AccessControlList([AccessControlEntry(.permit, .user(caller.uid), rights)]), to: directory.fd)
+    }
+    try fixture.update(by: caller)
+    try fixture.uninstall(by: caller)
+    #expect(fixture.status("Applications/Editor.app") == nil)
+  }
+
   @Test func homeThatIsNotThere() throws {
     try fixture.bundle()
     for name in ["nobody-at-all", "Shared", "..", "", ".new", "a/b"] {

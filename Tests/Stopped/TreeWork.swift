@@ -37,7 +37,8 @@ enum TreeWork {
     case "import-backup":
       let directory = try open(words[3])
       let backup = try ITunesBackup(directory.fd, path: words[3])
-      _ = try container.importData(from: backup, replacing: true) {
+      guard let identifier = backup.apps.first else { throw Work.Unknown() }
+      _ = try container.importData(from: backup, of: identifier, replacing: true) {
         try replace(with: $0, store, registry)
       }
     case "export-backup":

@@ -46,6 +46,30 @@ internal import Testing
         == .teamOfOtherRoot(team: "TEAM", known: Team.digits(of: [1]), new: Team.digits(of: [2])))
   }
 
+  /// An installation that fails leaves nothing, so it decides nothing for those who come after.
+  @Test func onlyAnAppThatIsInstalledAssignsItsTeam() throws {
+    let failed = try registry.begin(.install(app("org.team.failed", root: [2], inNetwork: false)))
+    try registry.abandon(failed)
+    registry.leave(failed)
+    #expect(try registry.root(of: "TEAM") == nil)
+    // While one is under way nobody knows whose the team will be, but one's own root is no reason to wait.
+    let first = try registry.begin(.install(app("org.team.first", root: [1], inNetwork: false)))
+    #expect(
+      storeError { try install(try app("org.team.second", root: [2], inNetwork: false)) }
+        == .appBusy(identifier: "org.team.first"))
+    try install(try app("org.team.users", root: [2], inNetwork: false, user: 501))
+    try install(try app("org.network.one", root: [2]))
+    #expect(try registry.root(of: "TEAM") == nil)
+    try install(try app("org.team.third", root: [1], inNetwork: false))
+    #expect(try registry.root(of: "TEAM") == [1])
+    try registry.finish(first)
+    registry.leave(first)
+    #expect(try registry.root(of: "TEAM") == [1])
+    #expect(
+      storeError { try install(try app("org.team.second", root: [2], inNetwork: false)) }
+        == .teamOfOtherRoot(team: "TEAM", known: Team.digits(of: [1]), new: Team.digits(of: [2])))
+  }
+
   /// In the network a team has one root as well.
   @Test func teamOfTheNetworkIsOneRoots() throws {
     try install(try app("org.network.one", root: [2]))

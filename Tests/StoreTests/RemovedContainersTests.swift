@@ -74,6 +74,55 @@ internal import Testing
     #expect(try removed().count == 2)
   }
 
+  /// The attack: an app was granted what one of that name had, and gets what the next one of that name has.
+  @Test func whatWasGrantedOfAContainerGoesWithIt() throws {
+    let registry = fixture.registry
+    let home = "Users/\(fixture.account.name)"
+    let places = [
+      "\(home)/Library/Containers/com.example.editor/Data/Documents",
+      "\(home)/Library/Containers/com.example.editorial/Data/Documents",
+      "\(home)/Library/Mobile Documents/iCloud~com~example~editor/Documents",
+      "\(home)/Library/Group Containers/group.a/x", "\(home)/Documents",
+    ]
+    func grant() throws {
+      for (path, user) in places.map({ ($0, fixture.account.uid) }) + [(places[0], UInt32(1))] {
+        _ = try registry.add(
+          GrantRecord(
+            identifier: #require(AppIdentifier("com.example.other")), user: user, team: app.signer,
+            path: GrantPath.names(Array(path.utf8)), isWritable: true, isDirectory: true,
+            identity: ObjectIdentity(inode: 7, handle: [], created: 0), granted: 7))
+      }
+    }
+    func granted() throws -> [String] {
+      try registry.grants().map { String(decoding: GrantPath.path($0.path), as: UTF8.self) }.sorted()
+    }
+    try grant()
+    // Data that are imported are the same app's.
+    let record = try #require(try registry.containers(kind: .data).first)
+    var old = ContainerRecord(
+      uuid: UUIDText.random(), kind: .data, identifier: record.identifier, user: record.user,
+      path: record.path, team: record.team)
+    old.identity = record.identity
+    try registry.forget(registry.noteRemoval(of: old, at: 1))
+    #expect(try granted().count == 6)
+    try uninstall()
+    #expect(try granted() == [places[1], places[2], places[4]].sorted())
+    // What is restored is not what is there now, and may be another team's.
+    try registry.removeGrants(registry.grants().map(\.id))
+    try grant()
+    for removed in try removed() { _ = try containers.restore(removed) }
+    #expect(try granted() == [places[1], places[2], places[4]].sorted())
+    // What turns out to be another team's was granted as somebody else's.
+    try grant()
+    let restored = try #require(try registry.containers(kind: .data).first)
+    try registry.note(app.signer, of: restored)
+    #expect(try granted().filter { $0 == places[0] }.count == 2)
+    try registry.note(Team("OTHER", root: nil), of: restored)
+    #expect(try granted().filter { $0 == places[0] }.isEmpty)
+    try registry.forgetHome(fixture.account.name)
+    #expect(try granted().isEmpty)
+  }
+
   /// The attack: an app drops all of its groups at once, and with that what other teams' apps have left.
   @Test func droppedGroupsPushOutTheirOwnTeamsAlone() throws {
     let registry = fixture.registry

@@ -121,7 +121,10 @@ package struct AppQueries {
     if let found = try store.wholeContainer(kind, identifier, of: user, home: home, for: app, registry) {
       return found.path
     }
-    return try making().make(kind, identifier, for: app, home: home).path
+    let containers = try making()
+    return try Installer.alone(for: user, in: "Users/\(home)/", store, registry) { () throws(StoreError) in
+      try containers.make(kind, identifier, for: app, home: home).path
+    }
   }
 }
 

@@ -44,24 +44,35 @@ package struct DataReplacer {
     let container = try NotedContainer(
       new.identifier, new.kind ?? .data, home: new.home, store, registry, doing: "replace", by: caller)
     let copy = try openCopy(new.copy, container)
-    let hadData = hasData(container)
     do throws(StoreError) {
-      // What describes it and what it consists of is ours to say, whatever was put there.
-      let app = new.kind == nil ? try registry.app(new.identifier, for: container.record.user) : nil
-      let identity = try containers.complete(container.record, copy.fd, in: container.parent.fd, app)
-      // Before anything changes: the disk may have no room for it.
-      let noted = try containers.note(identity, of: container.record)
-      do throws(StoreError) {
-        let removed = try exchange(new, copy.fd, identity, container)
-        // What fails here is deleted when its time is over.
-        if !hadData, let removed { _ = try? containers.delete(removed) }
-      } catch {
-        let name = container.path.splitAtName.name
-        _ = try? containers.noteIdentity(of: noted, named: name, in: container.parent.fd)
-        throw error
+      let removed = try Installer.alone(for: container.record.user, in: container.path, store, registry) {
+        () throws(StoreError) in
+        try replace(container, by: copy.fd, new)
       }
+      // What fails here is deleted when its time is over.
+      if let removed { _ = try? containers.delete(removed) }
     } catch {
       throw .store(error)
+    }
+  }
+
+  /// Gives the old one if nobody needs it; it is its user's turn.
+  private func replace(
+    _ container: borrowing NotedContainer, by copy: FD, _ new: NewData
+  ) throws(StoreError) -> RemovedContainer? {
+    let hadData = hasData(container)
+    // What describes it and what it consists of is ours to say, whatever was put there.
+    let app = new.kind == nil ? try registry.app(new.identifier, for: container.record.user) : nil
+    let identity = try containers.complete(container.record, copy, in: container.parent.fd, app)
+    // Before anything changes: the disk may have no room for it, and another one may be there by now.
+    let noted = try containers.note(identity, of: container.record)
+    do throws(StoreError) {
+      let removed = try exchange(new, copy, identity, container)
+      return hadData ? nil : removed
+    } catch {
+      let name = container.path.splitAtName.name
+      _ = try? containers.noteIdentity(of: noted, named: name, in: container.parent.fd)
+      throw error
     }
   }
 

@@ -4,7 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
-internal import Policy
+package import Policy
 internal import PropertyLists
 internal import Store
 
@@ -204,14 +204,12 @@ extension ITunesFile {
 }
 
 extension AppContainer {
-  /// Replaces the data by those that a backup has, as an import of a package does.
+  /// Replaces the data by those that a backup has under an identifier, which may be spelled otherwise there;
+  /// as an import of a package does.
   package func importData(
-    from backup: ITunesBackup, replacing: Bool, progress: @escaping (TreeCopy.Count) -> Void = { _ in },
-    exchange: (NewData) throws -> Void
+    from backup: ITunesBackup, of identifier: AppIdentifier, replacing: Bool,
+    progress: @escaping (TreeCopy.Count) -> Void = { _ in }, exchange: (NewData) throws -> Void
   ) throws -> DataReport {
-    guard let identifier = AppIdentifier(name) else {
-      throw DataFailure.failed(doing: "replace", path: path, errno: .EINVAL)
-    }
     let copy = ITunesCopy(backup, access: access, owner: owner, progress: progress)
     try replaceData(replacing: replacing, exchange: exchange) { (data) throws(DataFailure) in
       try copy.make(kind == .data ? .app(identifier) : .group(identifier), in: data)

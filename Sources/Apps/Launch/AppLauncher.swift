@@ -75,7 +75,10 @@ package final class AppLauncher: Sendable {
       let found = try store.findContainer(kind, identifier, of: user, home: home, for: app, registry)
       if case .whole = found { continue }
       if let making {
-        _ = try making().make(for: app, home: home)
+        let containers = try making()
+        _ = try Installer.alone(for: user, in: "Users/\(home)/", store, registry) { () throws(StoreError) in
+          try containers.make(for: app, home: home)
+        }
         return
       }
       // It can't be read without its directory, and can do nothing about that.

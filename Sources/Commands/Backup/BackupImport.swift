@@ -101,20 +101,22 @@ struct BackupImportCommand: Command {
     }
     for identifier in wanted.isEmpty ? backup.apps : wanted {
       note("\(identifier)") {
-        guard backup.apps.contains(identifier) else {
+        // The backup may spell it otherwise than the app that is installed.
+        let spelled = backup.apps.first { $0 == identifier }
+        guard let spelled = spelled ?? backup.apps.first(where: { $0.isSame(as: identifier) }) else {
           throw CommandFailure(.failed, "\(source) has no data of this app; nothing was changed")
         }
+        let app = try self.installed(identifier, user ?? context.uid, access)
         try access.requireEnded(identifier, for: user ?? context.uid)
-        if let team = backup.team(ofApp: identifier) {
-          try Self.require(team, of: installed.first { AppIdentifier($0.identifier) == identifier })
-        }
-        return try copy(backup, to: try container(of: identifier, user, access), access)
+        if let team = backup.team(ofApp: spelled) { try Self.require(team, of: app) }
+        return try copy(backup, of: spelled, to: access.container(identifier, for: user), access)
       }
     }
     for group in backup.groups {
       let members = installed.filter { app in
         app.groups.contains(group.text)
-          && (wanted.isEmpty || wanted.contains { $0.text.utf8.elementsEqual(app.identifier.utf8) })
+          && (wanted.isEmpty
+            || wanted.contains { AppIdentifier(app.identifier)?.isSame(as: $0) == true })
       }
       let team = backup.team(ofGroup: group)
       let member = members.first { team?.includes($0) ?? true } ?? members.first
@@ -127,7 +129,8 @@ struct BackupImportCommand: Command {
         try requireTeam(of: group, in: backup, for: member, isNamed: !wanted.isEmpty)
         let identifier = AppIdentifier(member.identifier)
         guard let identifier else { throw StoreError.noApp(identifier: member.identifier) }
-        return try copy(backup, to: access.container(ofGroup: group, in: identifier, for: user), access)
+        return try copy(
+          backup, of: group, to: access.container(ofGroup: group, in: identifier, for: user), access)
       }
     }
     if json { context.console.print(json: outcomes) }
@@ -154,20 +157,21 @@ struct BackupImportCommand: Command {
     }
   }
 
-  /// Throws if an app is of another team than the one whose data a backup has; nil if there is no app.
-  private static func require(_ team: BackupTeam, of app: AppDescription?) throws {
-    guard let app, !team.includes(app) else { return }
+  /// Throws if an app is of another team than the one whose data a backup has.
+  private static func require(_ team: BackupTeam, of app: AppDescription) throws {
+    if team.includes(app) { return }
     throw CommandFailure(
       .failed,
       "the backup has data of apps of the team \(team.text.sanitized), but the app that is installed, "
         + "\(app.identifier.sanitized), is signed by another team, \(app.team.sanitized)")
   }
 
-  private func container(
-    of identifier: AppIdentifier, _ user: UInt32?, _ access: any StoreAccess
-  ) throws -> AppContainer {
+  /// The app whose container gets the data.
+  private func installed(
+    _ identifier: AppIdentifier, _ user: UInt32, _ access: any StoreAccess
+  ) throws -> AppDescription {
     do {
-      return try access.container(identifier, for: user)
+      return try access.app(identifier, for: user)
     } catch StoreError.noApp {
       throw CommandFailure(
         .failed,
@@ -177,10 +181,11 @@ struct BackupImportCommand: Command {
   }
 
   private func copy(
-    _ backup: ITunesBackup, to container: AppContainer, _ access: any StoreAccess
+    _ backup: ITunesBackup, of identifier: AppIdentifier, to container: AppContainer,
+    _ access: any StoreAccess
   ) throws -> DataReport {
     try CopyProgress.show("importing", access.context.console) { note in
-      try container.importData(from: backup, replacing: replaces, progress: note) { new in
+      try container.importData(from: backup, of: identifier, replacing: replaces, progress: note) { new in
         try access.replaceData(with: new)
       }
     }

@@ -54,6 +54,16 @@ extension BackupManifest {
     apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
   }
 
+  /// The apps that the owner of a home had: one of their own hides everyone's of that identifier.
+  ///
+  /// What a user has allowed is allowed to these: a grant or a consent ends when another team's app takes the
+  /// place of the one that it was given to.
+  func apps(seenFromHome name: String) -> [App] {
+    let all = apps(forHome: name)
+    let own = all.filter { $0.home != nil }
+    return all.filter { app in app.home != nil || !own.contains { $0.has(app.identifier) } }
+  }
+
   /// As much of it as the owner of a home may know.
   ///
   /// `found` is the number of the home's owner in the backup itself, which counts where an earlier version

@@ -159,6 +159,12 @@ struct BackupManifest: Codable, Equatable {
 }
 
 extension BackupManifest.App {
+  /// Whether that is its identifier, in whatever spelling.
+  func has(_ other: String) -> Bool {
+    guard let own = AppIdentifier(identifier), let other = AppIdentifier(other) else { return false }
+    return own.isSame(as: other)
+  }
+
   /// Where it was.
   var domain: AppDomain {
     home.map(AppDomain.user) ?? AppDomain.places.first { $0.name == place }?.domain ?? .everyone

@@ -60,7 +60,9 @@ struct GrantsCommand: Command {
       columns: ["APP"] + (showsUsers ? ["USER"] : []) + ["ACCESS", "PATH"]
     ) { place in
       let user = showsUsers ? [Account.numbered(place.user)?.name ?? "uid \(place.user)"] : []
-      let state = place.isMissing ? "  (missing)" : ""
+      let state =
+        place.isOutOfReach == true
+        ? "  (somewhere below, out of your reach)" : place.isMissing ? "  (missing)" : ""
       return [place.identifier] + user + [place.access.rawValue, place.path + state]
     }
     return .ok

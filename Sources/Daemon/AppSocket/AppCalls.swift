@@ -32,9 +32,9 @@ struct AppCalls: Sendable {
       return .reply(.grants(page(running, after: number)))
     case .grantChange(let version):
       let app = running.launch.app
-      return .waits(for: .grants(AppOfUser(app.identifier, running.user))) { [grants] in
+      return .waits(for: .grants(AppOfUser(app.identifier, running.user))) {
         guard grants.version(app, of: running.user) != version else { return nil }
-        return .grants(grants.own(app, of: running.user, after: 0))
+        return .grants(page(running, after: 0))
       }
     case .consent(.list(let identifier, let user, _)):
       let named = identifier.flatMap { AppIdentifier($0) }
@@ -67,7 +67,16 @@ struct AppCalls: Sendable {
   }
 
   private func page(_ running: RunningView, after number: Int64) -> GrantPage {
-    grants.own(running.launch.app, of: running.user, after: number)
+    let process = try? FD.cwd.openFollowing("/proc/\(running.pid)", pathOnly)
+    let group = (try? process?.fd.status()).flatMap { $0.st_uid == running.user ? $0.st_gid : nil }
+    var groups = SupplementaryGroups(ofThread: running.pid, uid: running.user, gid: group ?? .max)
+    return grants.own(running.launch.app, of: running.user, after: number, group) { gid in
+      switch groups.contains(gid) {
+      case true?: .member
+      case false?: .notMember
+      case nil: .unknown
+      }
+    }
   }
 
   private func path(of place: AppPlace, _ launch: AppLaunch) -> ControlReply {

@@ -97,8 +97,20 @@ package struct GrantedPlace: Codable, Equatable, Sendable {
   package let isDirectory: Bool
   /// Whether nothing is there now; apps are not told, and can look.
   package var isMissing: Bool
+  /// Whether it is somewhere below that path, where its user can't get: others have moved it there.
+  package private(set) var isOutOfReach: Bool?
   /// In seconds since 1970.
   package let granted: Int64
+
+  /// `known` is as much of its path as may be told.
+  init(_ record: GrantRecord, at known: [[UInt8]], isMissing: Bool) {
+    self.init(record, isMissing: isMissing)
+    guard known.count < record.path.count else { return }
+    path = String(decoding: GrantPath.path(known), as: UTF8.self)
+    isOutOfReach = true
+    // For its user it is.
+    self.isMissing = true
+  }
 
   init(_ record: GrantRecord, isMissing: Bool) {
     identifier = record.identifier.text

@@ -22,12 +22,14 @@ extension GrantService {
 
   /// What there is, of the caller's or, for root, of all.
   func list(
-    _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64, for caller: ControlCaller
+    _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64, for call: ControlCall
   ) -> ControlReply {
+    let caller = call.caller
     guard caller.isPrivileged || user == nil || user == caller.uid else {
       return .failure(ControlFailure("only root may list the grants of other users", .EPERM))
     }
-    return .grants(list(identifier, of: caller.isPrivileged ? user : caller.uid, after: number))
+    let user = caller.isPrivileged ? user : caller.uid
+    return .grants(list(identifier, of: user, after: number, for: call.callerIdentity()))
   }
 
   /// For a store that nobody serves, and that is changed by us alone or by nobody.

@@ -96,28 +96,39 @@ package final class GrantService: Sendable {
         }
       case .revoke(let identifier, let path, _):
         done = try turns.with(user) { () throws(GrantFailure) in
-          (.revoked, try revoke(identifier, path, of: user))
+          (.revoked, try revoke(identifier, path, of: user, by: caller))
         }
       }
     } catch {
       throw ControlFailure(error)
     }
-    note(done.event, done.records, by: caller.uid)
-    return done.records.prefix(Self.mostInAnswer).map { GrantedPlace($0, isMissing: false) }
+    note(done.event, done.records, by: caller)
+    return done.records.prefix(Self.mostInAnswer).map {
+      GrantedPlace($0, at: known($0, by: caller), isMissing: false)
+    }
   }
 
-  private static let mostInAnswer = 100
+  static let mostInAnswer = 100
+
+  /// As much of the path of a grant as somebody may be told.
+  func known(_ record: GrantRecord, by caller: CallerIdentity) -> [[UInt8]] {
+    volume.known(record.path, by: caller.credentials, isMember: caller.membership)
+  }
 
   /// Has the log say it, of as many as there is an answer for.
   private func note(
-    _ event: LogEntry.Event, _ records: [GrantRecord], by caller: UInt32?, _ why: String? = nil
+    _ event: LogEntry.Event, _ records: [GrantRecord], by caller: CallerIdentity?, _ why: String? = nil
   ) {
     var entries = records.prefix(Self.mostInAnswer).map { record in
       let access: GrantAccess = record.isWritable ? .readWrite : .readOnly
       var entry = LogEntry(
-        now: event, user: record.user, app: record.identifier.text, by: caller,
+        now: event, user: record.user, app: record.identifier.text, by: caller?.uid,
         detail: why ?? access.rawValue)
-      entry.setPath(GrantPath.path(record.path))
+      // The user reads it, whoever has done it.
+      let reader =
+        caller.flatMap { $0.uid == record.user ? $0 : nil }
+        ?? CallerIdentity(uid: record.user, gid: .max, groups: [])
+      entry.setPath(GrantPath.path(known(record, by: reader)))
       return entry
     }
     if records.count > entries.count, var last = entries.last {
@@ -202,12 +213,17 @@ package final class GrantService: Sendable {
   }
 
   private func revoke(
-    _ identifier: AppIdentifier?, _ path: String?, of user: UInt32
+    _ identifier: AppIdentifier?, _ path: String?, of user: UInt32, by caller: CallerIdentity
   ) throws(GrantFailure) -> [GrantRecord] {
     let ignoresCase = volume.settings.ignoresCase
+    // One that is out of reach is named as it is listed.
+    let isListed = { (record: GrantRecord, path: String) in
+      let known = self.known(record, by: caller)
+      return known.count < record.path.count && known == GrantPath.names(Array(path.utf8))
+    }
     let isMeant = { (record: GrantRecord) in
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
-        && (path.map { record.isAt($0, ignoringCase: ignoresCase) } ?? true)
+        && (path.map { record.isAt($0, ignoringCase: ignoresCase) || isListed(record, $0) } ?? true)
     }
     // Nobody else's are read for it.
     let found = volume.granted(numbers(of: identifier, user, after: 0, limit: .max)).filter(isMeant)
@@ -264,64 +280,6 @@ package final class GrantService: Sendable {
 }
 
 extension GrantService {
-  // MARK: What there is
-
-  /// What was granted to an app or to all, of a user or of all, in the order in which it was granted; a part
-  /// of it, which begins after the grant of that number, and the number to go on with, if there is more.
-  package func list(
-    _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0
-  ) -> GrantPage {
-    page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) {
-      GrantedPlace($0, isMissing: !volume.isThere($0))
-    }
-  }
-
-  /// What one app of a user was granted, for the app: nobody looks whether it is there.
-  func own(_ app: InstalledApp, of user: UInt32, after number: Int64) -> GrantPage {
-    // What changes while this is read makes it another version, never the other way round.
-    let version = version(app, of: user)
-    let numbers = volume.grantNumbers(
-      to: app.identifier, of: app.signer, user, after: number, limit: Self.mostInAnswer + 1)
-    return page(of: numbers, version) { GrantedPlace($0, isMissing: false) }
-  }
-
-  /// The numbers of what was granted, as in ``list(_:of:after:)``.
-  private func numbers(
-    of identifier: AppIdentifier?, _ user: UInt32?, after number: Int64, limit: Int
-  ) -> [Int64] {
-    let text = identifier?.text.lowercased()
-    return volume.grantNumbers(after: number, limit: limit) { other, holder in
-      (user == nil || holder == user) && text.map { $0 == other.lowercased() } ?? true
-    }
-  }
-
-  /// As much of these as one answer holds; of those that come after, the first is enough.
-  ///
-  /// No answer is longer than what a socket takes at once.
-  private func page(
-    of numbers: [Int64], _ version: String? = nil, _ place: (GrantRecord) -> GrantedPlace
-  ) -> GrantPage {
-    var places: [GrantedPlace] = []
-    var bytes = 0
-    var last: Int64 = 0
-    for (index, number) in numbers.enumerated() {
-      guard index < Self.mostInAnswer, bytes < 32_768 else {
-        return GrantPage(places: places, next: last, version: version)
-      }
-      last = number
-      // It may have been taken back meanwhile.
-      guard let record = volume.granted([number]).first else { continue }
-      places.append(place(record))
-      bytes += record.path.reduce(0) { $0 + $1.count }
-    }
-    return GrantPage(places: places, next: nil, version: version)
-  }
-
-  /// What all of that is known by.
-  func version(_ app: InstalledApp, of user: UInt32) -> String {
-    String(volume.grantsVersion(of: app.identifier, app.signer, user: user), radix: 16)
-  }
-
   // MARK: Apps
 
   /// Makes the view of an app that is about to run: these places, what it was granted, and what its user has

@@ -120,13 +120,29 @@ extension Containers {
   func checkNotedTeam(
     of record: ContainerRecord, named name: String, in parent: FD, for team: Team
   ) throws(StoreError) {
-    guard let directory = try? parent.openDirectory(name), let noted = metadata.note(of: directory.fd)?.team,
-      noted != team, try !registry.isSuccessor(team, of: noted)
+    guard let directory = try? parent.openDirectory(name),
+      let noted = try otherTeam(on: directory.fd, than: team)
     else { return }
     // With its identity, so that it can be removed for its user.
     if record.team != noted { try registry.note(noted, of: record) }
     _ = try noteIdentity(of: record, named: name, in: parent)
     throw .container(record, at: "\(path)/\(record.path)", isNotFor: team, but: noted)
+  }
+
+  /// Throws if another team than one's own, or a former one of that, is noted on a directory.
+  ///
+  /// Nobody writes another team over a note: what is in the directory is for apps of that team alone.
+  func requireNoOtherTeam(on directory: FD, _ record: ContainerRecord, for team: Team) throws(StoreError) {
+    guard let noted = try otherTeam(on: directory, than: team) else { return }
+    throw .container(record, at: "\(path)/\(record.path)", isNotFor: team, but: noted)
+  }
+
+  /// The team that is noted on a directory, if its data are not for the other team.
+  func otherTeam(on directory: FD, than team: Team) throws(StoreError) -> Team? {
+    guard let noted = metadata.note(of: directory)?.team, noted != team,
+      try !registry.isSuccessor(team, of: noted)
+    else { return nil }
+    return noted
   }
 
   /// Notes the containers of that name in a user's home that no record is about, so that they can be removed
@@ -158,13 +174,6 @@ extension Containers {
     } catch {
       // In the store the registry has it; a full disk keeps no app from starting.
       guard elsewhere == nil, [.EOPNOTSUPP, .ENOSPC, .EDQUOT].contains(error) else { throw error }
-    }
-  }
-
-  func note(_ record: ContainerRecord, named name: String, in parent: FD) throws(StoreError) {
-    try explaining("note the team of", "\(path)/\(record.path)") { () throws(Errno) in
-      let directory = try parent.openDirectory(name)
-      try note(record, on: directory.fd)
     }
   }
 

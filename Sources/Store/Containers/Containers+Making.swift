@@ -9,25 +9,38 @@ package import Policy
 // What one container consists of.
 
 extension Containers {
-  /// Puts a container in its place, or completes the one that is there.
+  /// Puts a container in its place, or completes the one that is there; tells which directory it is.
+  ///
+  /// Throws if what is there is another team's, as is noted on it: it may have got there just now. What is
+  /// looked at is the directory that is completed.
   func put(
-    _ record: ContainerRecord, named name: String, in parent: FD, _ owner: Owner, _ bundle: InstalledApp?
-  ) throws(StoreError) {
+    _ record: ContainerRecord, named name: String, in parent: FD, _ owner: Owner, _ bundle: InstalledApp?,
+    for team: Team
+  ) throws(StoreError) -> ObjectIdentity {
     let place = "\(path)/\(record.path)"
+    var isWhole = false
     do throws(Errno) {
       if try status(of: name, in: parent) == nil {
         do throws(Errno) {
-          return try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
+          try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
             try build(record, name, in: workshop, owner, bundle)
           }
+          isWhole = true
         } catch .EEXIST {
-          // Someone has just made it.
+          // Someone has just put one there: the same one, or what was another team's.
         }
       }
     } catch {
       throw StoreError(error, doing: "create the container", path: place)
     }
-    try complete(record, named: name, in: parent, owner, bundle)
+    try requireDirectory(name, in: parent, owner, place)
+    let container = try explaining("open", place) { () throws(Errno) in try parent.openDirectory(name) }
+    try requireNoOtherTeam(on: container.fd, record, for: team)
+    if !isWhole { try complete(record, container.fd, owner, bundle) }
+    return try explaining("note the team of", place) { () throws(Errno) in
+      try note(record, on: container.fd)
+      return ObjectIdentity(try container.fd.status(), of: container.fd)
+    }
   }
 
   private func status(of name: String, in parent: FD) throws(Errno) -> FileStatus? {
@@ -128,9 +141,12 @@ extension Containers {
     let containers = try forHomeThatIsThere(record.path)
     let place = "\(path)/\(record.path)"
     let owner = Owner(try explaining("examine", place) { () throws(Errno) in try parent.status() })
+    let present = try explaining("open", place) { () throws(Errno) in
+      try parent.openDirectory(record.path.splitAtName.name)
+    }
+    if let team = record.team { try containers.requireNoOtherTeam(on: present.fd, record, for: team) }
     try containers.complete(record, directory, owner, bundle)
     try explaining("note the team of", place) { () throws(Errno) in
-      let present = try parent.openDirectory(record.path.splitAtName.name)
       try containers.note(record, on: present.fd)
       try containers.note(record, on: directory)
     }

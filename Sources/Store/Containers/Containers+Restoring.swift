@@ -96,9 +96,18 @@ extension Containers {
       // Its record makes way, as there is one for a name and a user; it can be in another home.
       try keepTeam(of: other)
     }
-    let record = try registry.noteRestoration(of: removed, at: place)
+    let directory = try explaining("restore", "\(path)/\(place)") { () throws(Errno) in
+      try held.fd.openDirectory(old.uuid)
+    }
+    var record = try registry.noteRestoration(of: removed, at: place)
+    // What is noted on it counts more than the row.
+    var noted = metadata.note(of: directory.fd)?.team
+    if let team = record.team { noted = try otherTeam(on: directory.fd, than: team) }
+    if let noted {
+      try registry.note(noted, of: record)
+      record.team = noted
+    }
     do throws(Errno) {
-      let directory = try held.fd.openDirectory(old.uuid)
       if let metadata = ContainerMetadata(record, gid: owner.gid) {
         try completeMetadata(metadata, in: directory.fd, owner)
       }

@@ -124,9 +124,9 @@ package final class Containers: Sendable {
       try registry.noteUse(of: record)
       record.keeper = nil
     }
-    try put(record, named: container, in: parent.fd, owner, kind == .data ? app : nil)
-    try note(record, named: container, in: parent.fd)
-    return try noteIdentity(of: record, named: container, in: parent.fd)
+    let identity = try put(
+      record, named: container, in: parent.fd, owner, kind == .data ? app : nil, for: app.signer)
+    return try note(identity, of: record)
   }
 
   /// Notes a container that is about to be made; if its user has as many as there can be, those are forgotten

@@ -123,7 +123,16 @@ extension Registry {
         "UPDATE containers SET inode = ?, handle = ?, created = ? WHERE uuid = ?",
         .integer(Int64(bitPattern: identity.inode)), .bytes(identity.handle), .integer(identity.created),
         .text(container.uuid))
+      try Self.requireChange(of: container, in: database)
     }
+  }
+
+  /// Throws if the last statement has found no row of a container: somebody has put another one in its place
+  /// meanwhile, and whoever makes it has to begin again.
+  static func requireChange(
+    of container: ContainerRecord, in database: borrowing Database
+  ) throws(StoreError) {
+    guard database.changes > 0 else { throw .appBusy(identifier: container.identifier.text) }
   }
 
   /// Says which tree it is that the containers are in: in a copy of it, all directories are others than those
@@ -162,6 +171,7 @@ extension Registry {
   package func forget(_ container: ContainerRecord) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
+      try Self.dropGrants(into: container.path, in: database)
     }
   }
 }

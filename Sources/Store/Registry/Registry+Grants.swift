@@ -150,6 +150,24 @@ extension Registry {
     """
 }
 
+// A grant stays with its name when its object goes. But what is in a container or a home is somebody's, and
+// the next one of that name is somebody else's: nobody has granted anything of that.
+
+extension Registry {
+  /// A container is gone, unless another one has its place: nobody's app has anything of it any more,
+  /// whoever granted it.
+  static func dropGrants(into container: String, in database: borrowing Database) throws(StoreError) {
+    let known = try database.count("SELECT count(*) FROM containers WHERE path = ?", .text(container))
+    if known == 0 { try dropGrants(below: container + "/", in: database) }
+  }
+
+  /// The same of all that is below a directory; its path ends with a slash.
+  static func dropGrants(below prefix: String, in database: borrowing Database) throws(StoreError) {
+    try database.run(
+      "DELETE FROM grants WHERE substr(path, 1, length(?1)) = ?1", .bytes(Array(prefix.utf8)))
+  }
+}
+
 extension GrantRecord {
   fileprivate init(_ row: Columns, _ file: String) throws(StoreError) {
     let path = GrantPath.names(try row.bytes(4))

@@ -62,6 +62,7 @@ extension Registry {
         return contents.removed
       }
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
+      try Self.dropGrants(below: prefix, in: database)
       try database.run(
         "UPDATE removed SET deleting = 1 WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
       let file = database.path

@@ -65,7 +65,10 @@ extension Registry {
   /// Whether the list of apps is as it was when the intent was made up.
   private static func check(_ intent: TreeIntent, in database: borrowing Database) throws(StoreError) {
     let app = intent.app
-    if intent.work != .uninstall { try recordRoot(of: app, in: database) }
+    if intent.work != .uninstall {
+      try checkRoot(of: app, in: database)
+      try checkRoot(of: app, among: try intents(in: database).map(\.intent))
+    }
     let known = try find(app.identifier, of: app.user, in: database)
     switch intent.work {
     case .install:
@@ -94,6 +97,7 @@ extension Registry {
   package func finish(_ noted: NotedIntent) throws(StoreError) {
     try changeTypes(of: noted.intent.app.user) { (database) throws(StoreError) in
       let intent = noted.intent
+      if intent.work != .uninstall { try Self.recordRoot(of: intent.app, in: database) }
       switch intent.work {
       case .install: try Self.add(intent.app, to: database)
       case .update: try Self.update(intent.app, in: database)

@@ -116,6 +116,7 @@ extension Registry {
   func noteUse(of container: ContainerRecord) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run("UPDATE containers SET kept = 0 WHERE uuid = ?", .text(container.uuid))
+      try Self.requireChange(of: container, in: database)
     }
   }
 }

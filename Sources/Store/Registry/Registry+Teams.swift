@@ -20,12 +20,29 @@ extension Registry {
     }.first
   }
 
-  /// Throws unless a team's root is the one that speaks for it; if an app is for everyone, the first one does
-  /// from now on.
+  /// Throws unless a team's root is the one that speaks for it.
+  static func checkRoot(of app: InstalledApp, in database: borrowing Database) throws(StoreError) {
+    try check(app.signer, for: app.user, in: database)
+    if app.isOfNetwork { try checkInNetwork(app.signer, in: database) }
+  }
+
+  /// Throws if an app of that team under another root is just being installed for everyone: only one of them
+  /// can be the first.
+  static func checkRoot(of app: InstalledApp, among intents: [TreeIntent]) throws(StoreError) {
+    guard let root = app.root, app.user == nil else { return }
+    let other = intents.first { intent in
+      guard intent.work != .uninstall, intent.app.user == nil, let other = intent.app.root else {
+        return false
+      }
+      return intent.app.team.hasSameBytes(as: app.team) && other != root
+        && intent.app.isOfNetwork == app.isOfNetwork
+    }
+    if let other { throw .appBusy(identifier: other.app.identifier.text) }
+  }
+
+  /// An app is installed: if it is for everyone, the first one's root speaks for its team from now on.
   static func recordRoot(of app: InstalledApp, in database: borrowing Database) throws(StoreError) {
     let team = app.signer
-    try check(team, for: app.user, in: database)
-    if app.isOfNetwork { try checkInNetwork(team, in: database) }
     // What one user installs must not decide what others and the administrator can install.
     guard let root = team.root, app.user == nil, !app.isOfNetwork else { return }
     try database.run(
@@ -169,10 +186,15 @@ extension Registry {
 
   /// Notes whose a container is.
   func note(_ team: Team, of container: ContainerRecord) throws(StoreError) {
+    let isOther: Bool
+    if let known = container.team { isOther = try !areOneTeam(known, team) } else { isOther = false }
     try change { (database) throws(StoreError) in
       try database.run(
         "UPDATE containers SET team = ?, root = ? WHERE uuid = ?", .text(team.text), .optional(team.root),
         .text(container.uuid))
+      try Self.requireChange(of: container, in: database)
+      // What was granted of it was granted of another team's data.
+      if isOther { try Self.dropGrants(below: container.path + "/", in: database) }
     }
   }
 }

@@ -46,6 +46,7 @@ extension Registry {
   func noteRemoval(of container: ContainerRecord, at time: Int64) throws(StoreError) -> RemovedContainer {
     try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
+      try Self.dropGrants(into: container.path, in: database)
       try database.run(
         """
         INSERT OR REPLACE INTO removed
@@ -100,6 +101,7 @@ extension Registry {
       try database.run(
         "DELETE FROM containers WHERE path = ?1 OR kind = ?2 AND identifier = ?3 AND user = ?4",
         .text(path), .text(old.kind.rawValue), .text(old.identifier.text), .integer(Int64(old.user)))
+      try Self.dropGrants(into: path, in: database)
       try database.run(
         """
         INSERT INTO containers

@@ -3,6 +3,7 @@
 
 @testable internal import Apps
 @testable internal import Daemon
+internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
@@ -83,6 +84,59 @@ struct GrantServiceTests {
 
   private func perform(_ request: GrantRequest, by user: UInt32) throws(ControlFailure) -> [GrantedPlace] {
     try grants.perform(request, by: CallerIdentity(uid: user, gid: user, groups: []))
+  }
+
+  /// Others move what was granted of theirs: what they call what is theirs alone nobody is told.
+  @Test(.enabled(if: Program.isRoot, "it takes files of several users"))
+  func whatIsOutOfReachIsNotTold() throws {
+    let (app, user, other) = (apps[0], Self.users[0], Self.users[1])
+    let tree = "store/tree/"
+    for (path, owner, mode) in [
+      ("Users/other", other, 0o755), ("Users/other/Documents", other, 0o700),
+      ("Users/other/Documents/Secret", other, 0o755), ("Users/other/Documents/Secret/Inner", other, 0o755),
+      ("Users/Shared/team", 0, 0o770), ("Users/Shared/team/plan", 0, 0o755),
+    ] as [(String, UInt32, mode_t)] {
+      let made = try temporary.makeDirectory(tree + path)
+      try #require(chown(made, owner, path.hasSuffix("team") ? 5000 : owner) == 0 && chmod(made, mode) == 0)
+    }
+    let paths = ["Users/other/Documents/Secret/Inner", "Users/Shared/team/plan"]
+    var id: Int64 = 10_000
+    for (path, user) in paths.flatMap({ path in Self.users.map { (path, $0) } }) {
+      id += 1
+      let record = GrantRecord(
+        id: id, identifier: app, user: user, team: Team("T", root: nil),
+        path: GrantPath.names(Array(path.utf8)), isWritable: false, isDirectory: true,
+        identity: ObjectIdentity(inode: UInt64(id), handle: [8, 0, 1], created: 0), granted: 0)
+      volume.grants.put(Grants.Entry(record: record, steps: [], previousName: nil))
+    }
+    func caller(_ user: UInt32, _ groups: [UInt32] = []) -> CallerIdentity {
+      CallerIdentity(uid: user, gid: user, groups: groups)
+    }
+    func listed(_ user: UInt32, for caller: CallerIdentity) -> [GrantedPlace] {
+      grants.list(app, of: user, after: 10_000, for: caller).places
+    }
+    let found = listed(user, for: caller(user))
+    #expect(found.map(\.path) == ["Users/other/Documents", "Users/Shared/team"])
+    #expect(found.allSatisfy { $0.isOutOfReach == true && $0.isMissing })
+    let member = listed(user, for: caller(user, [5000]))
+    #expect(member.map(\.path) == ["Users/other/Documents", paths[1]])
+    #expect(member.map(\.isOutOfReach) == [true, nil] && member.map(\.isMissing) == [true, false])
+    // In the own home, and for root, all is told.
+    #expect(listed(other, for: caller(other)).map(\.path) == [paths[0], "Users/Shared/team"])
+    #expect(listed(user, for: caller(0)).map(\.path) == paths)
+    // An app can't use it anyway.
+    let installed = installed(app)
+    #expect(grants.own(installed, of: user, after: 10_000).places.isEmpty)
+    let own = grants.own(installed, of: user, after: 10_000) { $0 == 5000 ? .member : .notMember }
+    #expect(own.places.map(\.path) == [paths[1]])
+    #expect(grants.own(installed, of: other, after: 10_000).places.map(\.path) == [paths[0]])
+    // What was there before is told as ever.
+    #expect(grants.own(installed, of: user, after: 0).places.count == 100)
+    // It can be taken back as it is listed, and the answer says no more.
+    let revoked = try perform(.revoke(app, path: "Users/other/Documents", user: nil), by: user)
+    #expect(revoked.map(\.path) == ["Users/other/Documents"])
+    #expect(listed(user, for: caller(0)).map(\.path) == [paths[1]])
+    #expect(listed(other, for: caller(0)).map(\.path) == paths)
   }
 
   /// The attack: whoever was granted a great deal has it read again and again on the thread of all apps.

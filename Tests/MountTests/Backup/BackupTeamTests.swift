@@ -186,6 +186,72 @@ struct BackupTeamTests {
     #expect(try secrets(third, fixture) == ["group-secret", "own-secret"])
   }
 
+  /// The same app in another spelling is the same app.
+  @Test func importedDataAreForTheirTeamInWhateverSpelling() throws {
+    let fixture = try prepare(rootless: false)
+    _ = try fixture.succeed("\"$INSULA\" backup export \"$SCRATCH/export\" --store \"$POINT\"")
+    let load = "\"$INSULA\" backup import \"$SCRATCH/export\" --replace --store"
+    for (signer, isTheTeams) in [("evil", false), ("tester", true)] {
+      let (other, _) = try fixture.anotherStore()
+      try succeed(
+        other, "install",
+        make("Other\(signer)", version: "1", identifier: "Org.Example.Shared", by: signer, fixture.run))
+      let documents = "\(other.point)/Users/\(fixture.run.user.name)/Library/Containers/Org.Example.Shared"
+      _ = try fixture.succeed(
+        """
+        "$INSULA" path Org.Example.Shared documents --store '\(other.point)'
+        echo own >'\(documents)/Data/Documents/own'
+        """)
+      for named in ["", " org.example.shared"] {
+        let imported = try fixture.shell("\(load) '\(other.point)'\(named)")
+        let text = try fixture.shell("cat '\(documents)/Data/Documents/'*").output
+        let isRefused = imported.errors.contains(
+          "the backup has data of apps of the team ABCDE12345, but the app that is installed, "
+            + "Org.Example.Shared, is signed by another team, ZZZZZ99999")
+        #expect(isRefused == !isTheTeams, "\(imported)")
+        #expect(text == (isTheTeams ? "secret\n" : "own\n"), "\(imported)")
+      }
+    }
+  }
+
+  /// A user's own app hides everyone's of that identifier: what the user has allowed is that one's.
+  @Test func rightsAreForTheTeamOfTheAppThatTheUserHad() throws {
+    let fixture = try prepare(rootless: false)
+    let home = "\(fixture.run.mounted.point)/Users/\(fixture.run.user.name)"
+    _ = try fixture.succeed(
+      """
+      echo private >'\(home)/Documents/private'
+      "$INSULA" grant org.example.shared '\(home)/Documents/private' --store "$POINT"
+      init; backup now --store "$POINT"; bring "$SCRATCH/old"
+      "$INSULA" revoke org.example.shared --all --store "$POINT"
+      """)
+    for (own, everyones) in [("ZZZZZ99999", "ABCDE12345"), ("ABCDE12345", "ZZZZZ99999")] {
+      for named in ["", " Org.Example.Shared"] {
+        let restored = try fixture.shell(
+          """
+          set -e; python3 - "$SCRATCH/old$POINT/manifest.json" '\(own)' '\(everyones)' "$(id -un)" <<'END'
+          import json, sys
+          manifest = json.load(open(sys.argv[1]))
+          known = [it for it in manifest["apps"] if it["identifier"] == "org.example.shared"][0]
+          assert len(manifest["grants"]) == 1
+          of = lambda team, home: dict({k: v for k, v in known.items() if k not in ("root", "home")},
+                                       team=team, **home)
+          manifest["apps"] = [of(sys.argv[3], {}), of(sys.argv[2], {"home": sys.argv[4]})]
+          json.dump(manifest, open(sys.argv[1], "w"))
+          END
+          set +e
+          "$INSULA" backup restore --from "$SCRATCH/old$POINT" --to "$POINT" --replace --rights\(named)
+          "$INSULA" grants --json --store "$POINT" >"$SCRATCH/granted"
+          "$INSULA" revoke org.example.shared --all --store "$POINT" >/dev/null 2>&1
+          """)
+        let granted = try fixture.succeed("cat \"$SCRATCH/granted\"")
+        #expect(granted.contains("Documents/private") == (own == "ABCDE12345"), "\(granted)\(restored)")
+        let isRefused = restored.errors.contains("is signed by another team, ABCDE12345")
+        #expect(isRefused == (own == "ZZZZZ99999"), "\(restored)")
+      }
+    }
+  }
+
   /// Of a backup that does not say whose a group's data are, a person says it.
   @Test func groupsOfOtherProgramsBackupsAreForAppsThatAreNamed() throws {
     let fixture = try prepare(rootless: false)

@@ -61,6 +61,38 @@ struct GrantCommandTests {
     expect(result, "= 1\ndear\nletter\n= 0\nnew\n= 0\n= 2\nnew\n= 0\n= 2\n= 1\n")
   }
 
+  /// The attack: whoever has granted what others have shared follows what these call their own things.
+  @Test func whatOthersMoveOutOfReachIsNotTold() throws {
+    let fixture = try fixture()
+    let other = try TemporaryAccount()
+    try fixture.succeed("user", "add", other.account.name, "--store", fixture.mounted.store)
+    let users = fixture.mounted.path("Users")
+    let places = "S='\(users)/Shared'; P='\(users)/\(other.account.name)'\n"
+    func others(_ script: String) throws {
+      let result = try run(fixture, as: other.account, "umask 022; \(places)\(script)")
+      try #require(result.status == 0, "\(script): \(result.errors)")
+    }
+    try others("mkdir $S/folder; echo shared >$S/folder/file")
+    let granted = try run(
+      fixture,
+      "\(places)insula grant $APP $S/folder --read-only >/dev/null; run cat $S/folder/file; insula grants")
+    #expect(granted.output.hasSuffix("/Users/Shared/folder\n"), "\(granted)")
+    #expect(granted.output.hasPrefix("shared\n"), "\(granted)")
+    try others("mv $S/folder $S/renamed")
+    let renamed = try run(fixture, "insula grants")
+    #expect(renamed.output.hasSuffix("/Users/Shared/renamed\n"), "\(renamed)")
+    try others("mkdir $P/Documents/Secret; mv $S/renamed $P/Documents/Secret/Inner; chmod 700 $P/Documents")
+    let listed = try run(fixture, "insula grants")
+    #expect(
+      listed.output.hasSuffix(
+        "/Users/\(other.account.name)/Documents  (somewhere below, out of your reach)\n"), "\(listed)")
+    let revoked = try run(fixture, "\(places)insula revoke $APP $P/Documents; insula grants; insula log")
+    #expect(revoked.output.contains("There are no grants."), "\(revoked)")
+    for name in ["Secret", "Inner"] {
+      #expect(!(revoked.output + revoked.errors).contains(name), "\(revoked)")
+    }
+  }
+
   /// What is taken back is taken back, also where that can't be written down; and whatever is written next,
   /// it is written down then.
   @Test(arguments: ["again", "another", "grant", "install"])

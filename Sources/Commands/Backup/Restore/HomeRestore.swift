@@ -41,7 +41,7 @@ struct HomeRestore {
     let wanted = try wantedApps()
     let missing = try AppRestore(backup: backup, access: access, bundles: choice.bundles)
       .install(wanted, for: uid, home: home.splitAtName.name)
-    let present = wanted.filter { app in !missing.contains { $0.identifier == app.identifier } }
+    let present = wanted.filter { app in !missing.contains { app.has($0.identifier) } }
     var failed = missing.map { "\($0.identifier.sanitized): \($0.reason)" }
     let containers = containers(of: present, &failed)
     let places = Set(present.flatMap { clouds(of: $0, &failed) })
@@ -108,7 +108,7 @@ struct HomeRestore {
   // MARK: What is wanted
 
   private func wantedApps() throws -> [BackupManifest.App] {
-    let all = backup.manifest.apps.filter { app in app.home.map { $0.hasSameBytes(as: name) } ?? true }
+    let all = backup.manifest.apps(seenFromHome: name)
     if choice.apps.isEmpty { return all }
     return try choice.apps.map { wanted in
       let identifier = try wanted.identifier(among: all.map { ($0.identifier, $0.name) })
@@ -251,11 +251,12 @@ struct HomeRestore {
   /// Gives the apps again what they were allowed; what can't be is told.
   private func restoreRights(of apps: [BackupManifest.App]) -> [String] {
     var failed: [String] = []
-    func isPresent(_ identifier: String) -> Bool { apps.contains { $0.identifier == identifier } }
+    func isPresent(_ identifier: String) -> Bool { apps.contains { $0.has(identifier) } }
     guard let rights = backup.manifest.rights(ofHome: name, isOnlyHome: backup.homes.count == 1) else {
       return ["grants and consents: the backup does not say which of them are those of \(name.sanitized)"]
     }
-    for grant in rights.grants where isPresent(grant.identifier) {
+    // What was not there is granted by nobody: by now its name may be something else's.
+    for grant in rights.grants where !grant.isMissing && isPresent(grant.identifier) {
       if let why = give(grant) { failed.append(why) }
     }
     for consent in rights.consents where isPresent(consent.identifier) {

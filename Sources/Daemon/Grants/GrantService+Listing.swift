@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import Apps
+package import Policy
+internal import Store
+internal import Volume
+
+// What was granted, for users and for apps.
+
+extension GrantService {
+  /// What was granted to an app or to all, of a user or of all, in the order in which it was granted; a part
+  /// of it, which begins after the grant of that number, and the number to go on with, if there is more.
+  package func list(
+    _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0,
+    for caller: CallerIdentity = .ourselves
+  ) -> GrantPage {
+    page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) { record in
+      let known = known(record, by: caller)
+      // Whether it is there is not told either.
+      let isThere = known.count == record.path.count && volume.isThere(record)
+      return GrantedPlace(record, at: known, isMissing: !isThere)
+    }
+  }
+
+  /// What one app of a user was granted, for the app: nobody looks whether it is there, and what its user
+  /// can't get to any more is left out.
+  func own(
+    _ app: InstalledApp, of user: UInt32, after number: Int64, _ group: UInt32? = nil,
+    isMember: (_ gid: UInt32) -> Membership = { _ in .unknown }
+  ) -> GrantPage {
+    let caller = Credentials(uid: user, gid: group ?? .max)
+    // What changes while this is read makes it another version, never the other way round.
+    let version = version(app, of: user)
+    let numbers = volume.grantNumbers(
+      to: app.identifier, of: app.signer, user, after: number, limit: Self.mostInAnswer + 1)
+    return page(of: numbers, version) { record in
+      let known = volume.known(record.path, by: caller, isMember: isMember)
+      return known.count == record.path.count ? GrantedPlace(record, isMissing: false) : nil
+    }
+  }
+
+  /// The numbers of what was granted, as in ``list(_:of:after:)``.
+  func numbers(
+    of identifier: AppIdentifier?, _ user: UInt32?, after number: Int64, limit: Int
+  ) -> [Int64] {
+    let text = identifier?.text.lowercased()
+    return volume.grantNumbers(after: number, limit: limit) { other, holder in
+      (user == nil || holder == user) && text.map { $0 == other.lowercased() } ?? true
+    }
+  }
+
+  /// As much of these as one answer holds; of those that come after, the first is enough.
+  ///
+  /// No answer is longer than what a socket takes at once.
+  private func page(
+    of numbers: [Int64], _ version: String? = nil, _ place: (GrantRecord) -> GrantedPlace?
+  ) -> GrantPage {
+    var places: [GrantedPlace] = []
+    var bytes = 0
+    var last: Int64 = 0
+    for (index, number) in numbers.enumerated() {
+      guard index < Self.mostInAnswer, bytes < 32_768 else {
+        return GrantPage(places: places, next: last, version: version)
+      }
+      last = number
+      // It may have been taken back meanwhile.
+      guard let record = volume.granted([number]).first else { continue }
+      if let place = place(record) { places.append(place) }
+      bytes += record.path.reduce(0) { $0 + $1.count }
+    }
+    return GrantPage(places: places, next: nil, version: version)
+  }
+
+  /// What all of that is known by.
+  func version(_ app: InstalledApp, of user: UInt32) -> String {
+    String(volume.grantsVersion(of: app.identifier, app.signer, user: user), radix: 16)
+  }
+}
