@@ -60,7 +60,7 @@ internal import Testing
         in: .users, name: Array(fixture.account.name.utf8), path: Array("/homes".utf8),
         identity: ObjectIdentity(inode: 1, handle: [], created: 1), owner: nil, isReadOnly: false, added: 1))
     try fixture.registry.note(owner: owner, ofHome: volume.id)
-    try fixture.registry.ejectHome(volume.id)
+    try fixture.registry.ejectHome(volume)
   }
 
   private func remove(_ name: String, _ home: String? = nil) throws {

@@ -45,10 +45,10 @@ internal import Testing
 
   /// Adds the volume of a home and ejects it.
   private func eject(_ name: String, of owner: UInt32?, from path: String = "/homes") throws {
-    let volume = try registry.add(source(name, path)).id
-    if let owner { try registry.note(owner: owner, ofHome: volume) }
+    let volume = try registry.add(source(name, path))
+    if let owner { try registry.note(owner: owner, ofHome: volume.id) }
     try registry.ejectHome(volume)
-    #expect(try !registry.volumes().contains { $0.id == volume })
+    #expect(try !registry.volumes().contains { $0.id == volume.id })
   }
 
   /// The home goes, and with it what lies beside it.

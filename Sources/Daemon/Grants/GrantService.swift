@@ -48,8 +48,16 @@ package final class GrantService: Sendable {
       changed(Set(apps.map { AppOfUser($0.identifier, $0.user) }))
     }
     // Another worker may have taken some back that are still in the registry.
-    let owed = writer.owed
-    volume.loadGrants(try Self.atStart(registry)?.grants().filter { !owed.contains($0.id) } ?? [])
+    var owed = writer.owed
+    if let registry = try Self.atStart(registry) {
+      let granted = try registry.grants()
+      // An earlier version may have been killed when a volume was gone, and what was granted of it was not.
+      let lost = GrantsOfVolumes(try registry.volumes())
+      owed.formUnion(granted.filter(lost.isOfNone).map(\.id))
+      volume.loadGrants(granted.filter { !owed.contains($0.id) })
+    } else {
+      volume.loadGrants([])
+    }
     if !owed.isEmpty, !isReadOnly { writer.note(owed) }
   }
 
@@ -235,10 +243,17 @@ package final class GrantService: Sendable {
   }
 
   /// Takes back what was granted of a volume that is there no more: another one may get its name.
+  ///
+  /// The registry has forgotten it with the volume. What it still has is of another user's volume of that
+  /// name.
   func volumeIsEjected(_ place: [[UInt8]]) {
     // Nobody's turn is waited for: nothing new can be granted there, and what can't be recorded now is
     // recorded later.
-    let found = volume.granted.filter { $0.path.starts(with: place) }
+    var found = volume.granted.filter { $0.path.starts(with: place) }
+    if found.isEmpty { return }
+    if let registry = try? registry(false), let known = try? registry.grantNumbers() {
+      found.removeAll { known.contains($0.id) }
+    }
     if !found.isEmpty { try? takeBack(found) }
   }
 

@@ -46,9 +46,9 @@ extension VolumeService {
       if !isForced, let attached { try requireUnused(attached, since: opens, users) }
       let described = try leave(known, missing: left, by: user) { (registry) throws(StoreError) in
         if known.place == .users {
-          try registry.ejectHome(known.id)
+          try registry.ejectHome(known, droppingGrants: isForced)
         } else {
-          try registry.removeVolume(known.id)
+          try registry.ejectVolume(known)
         }
       }
       if known.place == .network { removeDirectory(known.name) }

@@ -51,16 +51,18 @@ extension Registry {
 
   /// Forgets the volume of a home that is ejected.
   ///
-  /// The home may come back, with all that is noted of it.
-  package func ejectHome(_ volume: Int64) throws(StoreError) {
+  /// The home may come back, with all that is noted of it. Where somebody may still use it, nothing of it
+  /// stays granted.
+  package func ejectHome(_ volume: VolumeRecord, droppingGrants: Bool = false) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run(
         """
         INSERT OR REPLACE INTO ejected_homes (name, path, owner)
         SELECT name, path, (SELECT owner FROM home_owners WHERE volume = ?1)
         FROM volumes WHERE id = ?1 AND place = 'Users'
-        """, .integer(volume))
-      try Self.removeVolume(volume, in: database)
+        """, .integer(volume.id))
+      try Self.removeVolume(volume.id, in: database)
+      if droppingGrants { try Self.dropGrants(of: volume, in: database) }
     }
   }
 

@@ -161,10 +161,28 @@ extension Registry {
     if known == 0 { try dropGrants(below: container + "/", in: database) }
   }
 
-  /// The same of all that is below a directory; its path ends with a slash.
+  /// The same of a directory and of all that is below it; its path ends with a slash.
   static func dropGrants(below prefix: String, in database: borrowing Database) throws(StoreError) {
     try database.run(
-      "DELETE FROM grants WHERE substr(path, 1, length(?1)) = ?1", .bytes(Array(prefix.utf8)))
+      """
+      DELETE FROM grants
+      WHERE substr(path, 1, length(?1)) = ?1 OR path = substr(?1, 1, length(?1) - 1)
+      """, .bytes(Array(prefix.utf8)))
+  }
+
+  /// A volume is gone, and what was granted of it: another one may get its name.
+  ///
+  /// Users who have another volume of that name keep what they have granted of that one.
+  static func dropGrants(of volume: VolumeRecord, in database: borrowing Database) throws(StoreError) {
+    try database.run(
+      """
+      DELETE FROM grants
+      WHERE (path = ?1 OR substr(path, 1, length(?1) + 1) = ?2) AND NOT EXISTS (
+        SELECT 1 FROM volumes
+        WHERE volumes.place = ?3 AND volumes.name = ?4
+          AND (volumes.owner IS NULL OR volumes.owner = grants.user))
+      """, .bytes(GrantPath.path(volume.treePath)), .bytes(GrantPath.path(volume.treePath + [[]])),
+      .text(volume.place.path), .bytes(volume.name))
   }
 }
 

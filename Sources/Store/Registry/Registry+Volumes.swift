@@ -59,8 +59,17 @@ extension Registry {
     }
   }
 
+  /// Forgets a volume that was never there, or comes again as it was.
   package func removeVolume(_ id: Int64) throws(StoreError) {
     try change { (database) throws(StoreError) in try Self.removeVolume(id, in: database) }
+  }
+
+  /// Forgets a volume for good, and with it what was granted of it.
+  package func ejectVolume(_ volume: VolumeRecord) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try Self.removeVolume(volume.id, in: database)
+      try Self.dropGrants(of: volume, in: database)
+    }
   }
 
   static func removeVolume(_ id: Int64, in database: borrowing Database) throws(StoreError) {
