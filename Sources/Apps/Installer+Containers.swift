@@ -157,11 +157,12 @@ extension Installer {
     }
     let work = HomeWork.ofProcess
     // One that is away has to wait until it is there again.
-    let begun = there.compactMap { (name, records) in elsewhere(name).map { ($0, records) } }.map {
-      (home, records) in
-      let isHanging = work.hangs(in: home)
-      let result = work.begin(in: home) { Self.result { () throws(StoreError) in try body(records) } }
-      return (records: records, result: isHanging ? nil : result)
+    let begun = there.compactMap { (name, records) in
+      store.homeElsewhere(named: name).map { home in
+        let isHanging = work.hangs(in: home)
+        let result = work.begin(in: home) { Self.result { () throws(StoreError) in try body(records) } }
+        return (records: records, result: isHanging ? nil : result)
+      }
     }
     var outcomes = [Outcome(records: here, result: .success(try body(here)))]
     let end = monotonicNanoseconds() &+ UInt64(HomeWork.patienceMilliseconds) * 1_000_000
@@ -175,12 +176,6 @@ extension Installer {
     _ body: () throws(StoreError) -> Value
   ) -> Result<Value, StoreError> {
     do throws(StoreError) { return .success(try body()) } catch { return .failure(error) }
-  }
-
-  /// A home outside of the store; nil while it is away.
-  func elsewhere(_ home: [UInt8]) -> HomeElsewhere? {
-    let found = store.homeElsewhere(of: "Users/\(String(decoding: home, as: UTF8.self))/")
-    return found?.target == nil ? nil : found
   }
 
   /// One thread at a time makes and removes the containers of a user in one place: what one finds marked for
@@ -212,7 +207,7 @@ extension Installer {
     guard let home = RecoveryScope.home(in: path.utf8), outside.contains(home) else {
       return Turn(user: user, place: .store)
     }
-    let target = store.homeElsewhere(of: "Users/\(String(decoding: home, as: UTF8.self))/")?.target
+    let target = store.homeElsewhere(named: home)?.target
     return Turn(user: user, place: target.map { .home($0.number) } ?? .away(home))
   }
 

@@ -78,7 +78,7 @@ extension Installer {
     case .home(let home): name = home
     case .command(_, let home): name = home
     }
-    guard let name, let home = elsewhere(name)?.target else { return }
+    guard let name, let home = store.homeElsewhere(named: name)?.target else { return }
     FormerWorkers.awaitEnd(onDevice: home.number.device)
   }
 

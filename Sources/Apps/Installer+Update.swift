@@ -175,13 +175,18 @@ extension Installer {
     do throws(Errno) {
       try observer.changing(.goes(place, seal: seal)) { () throws(Errno) in
         do throws(Errno) { try old.take(place.name, from: directory) } catch .ENOENT {
-          // Its home may have been ejected just now, with the bundle, or before, and this is another one.
-          if directory.has(place.name) || isInEjectedHome(place) { throw .ENOMEDIUM }
+          try requireGone(place, from: directory)
         }
       }
     } catch .ENOENT {
-      if directory.has(place.name) || isInEjectedHome(place) { throw .ENOMEDIUM }
+      try requireGone(place, from: directory)
     }
+  }
+
+  /// Throws if a bundle that was not found may be somewhere: its home may have been ejected just now, or
+  /// before, and this is another one.
+  private func requireGone(_ place: BundlePlace, from directory: FD) throws(Errno) {
+    if directory.has(place.name) || isInEjectedHome(place) { throw .ENOMEDIUM }
   }
 
   /// Whether a bundle may be in a home that was ejected; if nobody can tell, it may be.

@@ -13,7 +13,7 @@ internal import Synchronization
 extension AppService {
   /// Ends what was stopped before its end in a home that has just appeared.
   func recover(inHome home: [UInt8]) {
-    guard let elsewhere = elsewhere(home) else { return }
+    guard let elsewhere = store.homeElsewhere(named: home) else { return }
     HomeWork.ofProcess.begin(in: elsewhere, as: "recover") { [self] in
       guard !isReadOnly, let tree = tree.withLock({ $0 }) else { return }
       do {
@@ -57,7 +57,7 @@ extension AppService {
   ) {
     guard !isReadOnly else { return }
     for home in homes where !isCancelled() {
-      guard let elsewhere = elsewhere(home) else { continue }
+      guard let elsewhere = store.homeElsewhere(named: home) else { continue }
       let result = HomeWork.ofProcess.begin(in: elsewhere, as: name, changingApps: false) {
         Pace.giveWay()
         work(home)
@@ -90,20 +90,14 @@ extension AppService {
     let names = (try? knownRegistry()?.namesOfHomesElsewhere()) ?? []
     let own = (try? store.tree.statusInMemory())?.st_dev
     return names.filter { home in
-      let target = store.homeElsewhere(of: Self.path(home))?.target
+      let target = store.homeElsewhere(named: home)?.target
       return (try? target?.root.use { (root) throws(Errno) in try root.statusInMemory().st_dev }) != own
     }
   }
 
   private func homesElsewhere() -> [[UInt8]] {
     let names = (try? knownRegistry()?.namesOfHomesElsewhere()) ?? []
-    return names.filter { elsewhere($0) != nil }
-  }
-
-  /// A home outside of the store; nil while it is away.
-  func elsewhere(_ home: [UInt8]) -> HomeElsewhere? {
-    let found = store.homeElsewhere(of: Self.path(home))
-    return found?.target == nil ? nil : found
+    return names.filter { store.homeElsewhere(named: $0) != nil }
   }
 
   static func path(_ home: [UInt8]) -> String { "Users/\(String(decoding: home, as: UTF8.self))/" }

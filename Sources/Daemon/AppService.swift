@@ -315,7 +315,7 @@ final class AppService: Sendable {
     let outside = (try? registry.namesOfHomesElsewhere()) ?? []
     for update in waiting where !isOver() {
       let name = RecoveryScope.home(in: update.app.path.utf8)
-      if let name, outside.contains(name), let home = elsewhere(name) {
+      if let name, outside.contains(name), let home = store.homeElsewhere(named: name) {
         HomeWork.ofProcess.begin(in: home, as: update.name) { [self] in place(update, registry, isOver) }
       } else {
         place(update, registry, isOver)

@@ -20,7 +20,6 @@ package struct EveryonesDaemons: Sendable {
   private static let milliseconds = 5000
   /// How many daemons of one user are asked, besides root's: what more there are would take others' place.
   private static let maxOfUser = 32
-  private static let filesystemType = "fuse.insula"
 
   /// Where one user's daemons listen: under any name, or under one.
   private struct Place {
@@ -132,7 +131,7 @@ package struct EveryonesDaemons: Sendable {
     var trees: [(place: Place, mount: MountEntry)] = []
     var counts: [UInt32: Int] = [:]
     for mount in (try? MountTable.current())?.entries ?? []
-    where mount.type == filesystemType && mount.source.begins(with: "/") {
+    where mount.isServed && mount.source.begins(with: "/") {
       guard let user = mount.server, user == 0 || counts[user, default: 0] < maxOfUser else { continue }
       counts[user, default: 0] += 1
       let place = Place(path: mount.source + "/state", name: ControlPlace.nameInStore, user: user)

@@ -32,11 +32,7 @@ enum MountWatch {
   private static func waitUntilGone(_ device: DeviceNumber) {
     // It tells of changes since it was opened or last asked.
     guard let table = try? FD.cwd.open("/proc/self/mountinfo", O_RDONLY) else { return }
-    // The number of one that is gone may be another filesystem's at once.
-    let isThere = { (mount: MountEntry) in
-      mount.device == device && mount.isServed && mount.server == ProcessID.user
-    }
-    while (try? MountTable.current())?.entries.contains(where: isThere) != false {
+    while (try? MountTable.current())?.entries.contains(where: { $0.isOwn(device) }) != false {
       var changes = pollfd(fd: table.fd.raw, events: Int16(POLLPRI), revents: 0)
       _ = poll(&changes, 1, 60_000)
     }

@@ -29,7 +29,7 @@ package enum Mount {
     if settings.allowOther { options += ",allow_other" }
     // Root may keep device nodes in the tree; none is to work there.
     let flags = settings.flags | UInt(MS_NODEV)
-    try check(mount(settings.source, "/proc/self/fd/\(directory.raw)", "fuse.insula", flags, options))
+    try check(mount(settings.source, "/proc/self/fd/\(directory.raw)", MountEntry.servedType, flags, options))
     return connection
   }
 

@@ -31,8 +31,17 @@ extension MountEntry {
     return option.flatMap { UInt32($0.dropFirst(prefix.utf8.count)) }
   }
 
+  /// The type of what our daemons serve.
+  package static let servedType = "fuse.insula"
+
   /// Whether a daemon of ours serves it, whoever's that is.
-  package var isServed: Bool { type.utf8.elementsEqual("fuse.insula".utf8) }
+  package var isServed: Bool { type.utf8.elementsEqual(Self.servedType.utf8) }
+
+  /// Whether it is the filesystem of that number that a daemon of our own user serves: of one that is gone,
+  /// the kernel gives the number to another filesystem at once.
+  package func isOwn(_ device: DeviceNumber) -> Bool {
+    self.device == device && isServed && server == ProcessID.user
+  }
 
   /// Takes this mount away and no other, wherever its path leads by now; lazily, who uses it may finish.
   ///
@@ -144,9 +153,7 @@ package struct MountTable: Sendable {
   ///
   /// EINVAL if it is another one, also if it has the number of one of ours that is gone.
   package static func unmount(_ device: DeviceNumber, at path: String, lazily: Bool) throws(Errno) {
-    guard let mount = try current().top(at: path), mount.device == device, mount.isServed,
-      mount.server == ProcessID.user
-    else { throw .EINVAL }
+    guard let mount = try current().top(at: path), mount.isOwn(device) else { throw .EINVAL }
     try mount.unmount(lazily: lazily)
   }
 

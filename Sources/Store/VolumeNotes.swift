@@ -60,6 +60,7 @@ package struct VolumeNotes: Sendable {
 
   /// Which of some were.
   package func known(_ records: [VolumeRecord]) -> [VolumeRecord] {
+    if records.isEmpty { return [] }
     let noted = noted()
     return records.filter { noted.contains($0.note) }
   }

@@ -53,14 +53,6 @@ struct SilentFilesystemTests {
     }
   }
 
-  /// Whether a thread waits for what no signal ends.
-  private func waits(_ process: Int32) -> Bool {
-    let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
-    return threads.contains {
-      FD.text(of: "/proc/\(process)/task/\($0)/wchan", limit: 64) == "request_wait_answer"
-    }
-  }
-
   @Test(arguments: Way.allCases, End.allCases) func nobodyElseWaits(way: Way, end: End) throws {
     guard KernelRelease.own >= KernelRelease(6, 9) else {
       return print("skipped: before Linux 6.9 no daemon is replaced")
@@ -68,7 +60,7 @@ struct SilentFilesystemTests {
     let mounted = try MountedStore.mounted()
     let worker = try #require(try mounted.daemon())
     let caller = try Caller(way, to: mounted)
-    #expect(eventually { waits(worker) })
+    #expect(eventually { waitsForFilesystem(worker) })
     switch end {
     case .killed: #expect(kill(worker, SIGKILL) == 0)
     case .restarted:
@@ -88,6 +80,6 @@ struct SilentFilesystemTests {
     #expect(again.status == 0, "\(again.errors)")
     #expect(try mounted.unmount().status == 0)
     try caller.end()
-    #expect(eventually { !waits(worker) })
+    #expect(eventually { !waitsForFilesystem(worker) })
   }
 }

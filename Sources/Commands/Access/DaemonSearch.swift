@@ -105,7 +105,7 @@ struct DaemonSearch {
   private static func movedMount(of status: DaemonStatus) -> MountEntry? {
     guard let device = status.mountDevice, let table = try? MountTable.current(),
       let known = table.entries.first(where: { $0.device.description == device }),
-      known.type == MountPoint.filesystemType,
+      known.isServed,
       let mount = table.mount(of: known.device, madeAt: status.mountPoint)
     else { return nil }
     return mount.mountPoint.hasSameBytes(as: status.mountPoint) ? nil : mount
@@ -143,7 +143,7 @@ struct DaemonSearch {
 
   /// Our mount on top at a path, if there is one, its daemon dead or alive.
   static func mount(at path: String) -> MountEntry? {
-    guard let mount = (try? MountTable.current())?.top(at: path), mount.type == MountPoint.filesystemType
+    guard let mount = (try? MountTable.current())?.top(at: path), mount.isServed
     else { return nil }
     return mount
   }
@@ -156,7 +156,7 @@ struct DaemonSearch {
     // Of those at one place the last is on top.
     let deepest = mounts?.map(\.mountPoint.utf8.count).max()
     let top = mounts?.last { $0.mountPoint.utf8.count == deepest }
-    return top?.type == MountPoint.filesystemType ? top : nil
+    return top?.isServed == true ? top : nil
   }
 
   /// The mount of a store whose daemon does not answer, if there is one.
@@ -165,10 +165,10 @@ struct DaemonSearch {
   static func mount(ofStore path: String) -> MountEntry? {
     guard let table = try? MountTable.current() else { return nil }
     let mounts = table.entries.filter {
-      $0.type == MountPoint.filesystemType && $0.source.hasSameBytes(as: path)
+      $0.isServed && $0.source.hasSameBytes(as: path)
     }
     // Only then is the path looked at; a mount point is not, since its daemon may have stopped.
-    guard !mounts.isEmpty, table.top(at: path)?.type != MountPoint.filesystemType,
+    guard !mounts.isEmpty, table.top(at: path)?.isServed != true,
       let store = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY),
       let owner = try? store.fd.status().st_uid
     else { return nil }

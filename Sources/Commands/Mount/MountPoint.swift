@@ -8,7 +8,7 @@ internal import Policy
 /// The directory on which a store is to be seen.
 struct MountPoint {
   /// What the kernel calls our mounts.
-  static let filesystemType = "fuse.insula"
+  static let filesystemType = MountEntry.servedType
 
   let path: String
   private let isDefault: Bool
@@ -75,11 +75,11 @@ struct MountPoint {
     // One dead mount may lie over another.
     for _ in 0..<16 {
       guard let mount = try MountTable.current().top(at: path) else { return }
-      guard mount.type == Self.filesystemType, Self.isDead(path) else {
+      guard mount.isServed, Self.isDead(path) else {
         throw CommandFailure(
           .busy,
           "the mount point \(path) is in use: \(mount.source) (\(mount.type)) is mounted there; "
-            + (mount.type == Self.filesystemType
+            + (mount.isServed
               ? "unmount it with 'insula unmount \(path)'"
               : "choose another directory, or run 'umount \(path)' first"))
       }

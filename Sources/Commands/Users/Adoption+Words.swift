@@ -33,12 +33,6 @@ extension Adoption.Reason {
   }
 }
 
-extension Adoption.Sample {
-  fileprivate var words: String {
-    first.joined(separator: ", ") + (count > first.count ? " and \(count - first.count) more" : "")
-  }
-}
-
 extension HomeFault {
   fileprivate func line(_ names: AccountNames) -> String {
     let place = path.isEmpty ? "the home" : path

@@ -124,7 +124,7 @@ extension VolumeService {
       letGo()
       return result
     }
-    let place = store.homeElsewhere(of: "Users/\(String(decoding: known.name, as: UTF8.self))")
+    let place = store.homeElsewhere(named: known.name)
     guard let work = place.flatMap({ HomeWork.ofProcess.begin(in: $0, deletion) }) else {
       deleting.withLock { _ = $0.remove(known.id) }
       throw ControlFailure("too much waits for the home of \(name); try again later", .EBUSY)

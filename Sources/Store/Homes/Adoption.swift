@@ -3,7 +3,7 @@
 
 internal import Glibc
 internal import LinuxIO
-internal import Policy
+package import Policy
 
 /// What became of a home that was there and is an account's now.
 package struct Adoption: Sendable {
@@ -17,18 +17,6 @@ package struct Adoption: Sendable {
     case othersProperty
     /// Nothing about it can be changed, as if `chattr +i` was used on it.
     case protected
-  }
-
-  /// Some of many: how many there are, and the first of them.
-  package struct Sample: Sendable {
-    package private(set) var count = 0
-    package private(set) var first: [String] = []
-    private static let most = 10
-
-    mutating func add(_ text: @autoclosure () -> String) {
-      count += 1
-      if first.count < Self.most { first.append(text()) }
-    }
   }
 
   /// Who had it before.

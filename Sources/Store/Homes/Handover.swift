@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 
 /// What of a home changes hands when an account adopts it.
 struct Handover {

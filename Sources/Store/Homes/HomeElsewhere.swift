@@ -66,6 +66,12 @@ extension Store {
       place: RedirectedNames.Place(name, in: status), store: self)
   }
 
+  /// The home of that name, if it lies elsewhere and is there.
+  package func homeElsewhere(named home: [UInt8]) -> HomeElsewhere? {
+    let found = homeElsewhere(of: "Users/\(String(decoding: home, as: UTF8.self))")
+    return found?.target == nil ? nil : found
+  }
+
   /// Whether a home lies elsewhere.
   package func liesElsewhere(_ home: String) -> Bool { homeElsewhere(of: "Users/\(home)") != nil }
 

@@ -12,18 +12,6 @@ internal import Testing
   .enabled(if: EncryptedFixture.isPossible, "mounting needs root and /dev/fuse, and gocryptfs"),
   .mayTake(seconds: 240))
 struct OwnMountJobTests {
-  /// Whether a thread waits for what no signal ends.
-  private func waits(_ process: Int32) -> Bool {
-    let path = "/proc/\(process)/task"
-    guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
-      let entries = try? directory.fd.entries()
-    else { return false }
-    return entries.contains {
-      let thread = String(decoding: $0.name, as: UTF8.self)
-      return FD.text(of: "\(path)/\(thread)/wchan", limit: 64) == "request_wait_answer"
-    }
-  }
-
   /// The user's volume is locked, and whoever looks into it waits: so the daemon itself, which was passed the
   /// directory that has it, as if it were an app.
   @Test func theNextWorkerAnswersIt() throws {
@@ -48,16 +36,16 @@ struct OwnMountJobTests {
       while not os.path.exists(sys.argv[3] + "/go"): time.sleep(0.02)
       END
       """, "")
-    #expect(eventually { waits(worker) })
+    #expect(eventually { waitsForFilesystem(worker) })
     // Nobody is left whom anybody could end.
     try fixture.expect("touch $C/go; wait", "")
-    #expect(waits(worker))
+    #expect(waitsForFilesystem(worker))
     #expect(kill(worker, SIGKILL) == 0)
     let listed = try Program.run(["timeout", "30", "ls", mounted.path("Users")])
     #expect(listed.ending == .ok && listed.output.contains("Shared\n"), "\(listed)")
     #expect(try mounted.daemon().map { $0 != worker } == true)
     try fixture.expect("unlock Contents; ls $V", "Contents\n")
-    #expect(eventually { !waits(worker) })
+    #expect(eventually { !waitsForFilesystem(worker) })
     #expect(eventually { (try? mounted.run("restart", mounted.store).ending) == .ok })
     try fixture.expect("ls $V", "Contents\n")
   }

@@ -46,11 +46,11 @@ struct EverythingRestore {
       let end: Subprocess.End
       do {
         try Self.reduce(backup, toHome: name)
-        let left = try Self.hand(path, of: backup, home: name, in: place, to: account)
-        if let left = left.words {
+        let left = try Self.hand(path, of: backup, home: name, in: place, to: account).removed
+        if left.count > 0 {
           context.console.note(
             "what others have in the home of \(account.name.sanitized) and keep to themselves was left out: "
-              + "\(left.sanitized); 'restic restore' brings it back")
+              + "\(left.words.sanitized); 'restic restore' brings it back")
         }
         let words = ["insula"] + words(place.path).inserting(["--user", account.name])
         // In a session of its own: what is theirs can't type into our terminal.

@@ -9,9 +9,7 @@ internal import Store
 /// What others had in somebody's home and kept to themselves, as a Drop Box has it: a backup must not give it
 /// to the home's owner.
 struct OthersFiles {
-  private var count = 0
-  private var first: [String] = []
-  private static let maxNamed = 10
+  private(set) var removed = Sample()
 
   /// Takes it out of what was brought back of a home, which nobody else can reach.
   ///
@@ -33,11 +31,8 @@ struct OthersFiles {
         let child = try directory.fd.child(entry.name)
         let status = try child.fd.status()
         if try Self.isPrivate(child.fd, status, from: owner) {
-          count += 1
-          if first.count < Self.maxNamed {
-            let names = (path + [entry.name]).map { String(decoding: $0, as: UTF8.self) }
-            first.append("/\(place)/\(names.joined(separator: "/")) (uid \(status.st_uid))")
-          }
+          let names = (path + [entry.name]).map { String(decoding: $0, as: UTF8.self) }
+          removed.add("/\(place)/\(names.joined(separator: "/")) (uid \(status.st_uid))")
           try directory.fd.removeTree(entry.name)
         } else if status.isDirectory {
           pending.append(path + [entry.name])
@@ -66,11 +61,5 @@ struct OthersFiles {
     return needed.contains {
       decide($0, on: judged, by: owner.credentials, isMember: owner.membership) != .allow
     }
-  }
-
-  /// Nil if there is nothing.
-  var words: String? {
-    if count == 0 { return nil }
-    return first.joined(separator: ", ") + (count > first.count ? " and \(count - first.count) more" : "")
   }
 }
