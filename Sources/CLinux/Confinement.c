@@ -100,6 +100,7 @@ uint32_t clx_filter_clone(void) { return SYS_clone; }
 uint32_t clx_filter_clone3(void) { return SYS_clone3; }
 uint32_t clx_filter_prctl(void) { return SYS_prctl; }
 uint32_t clx_filter_prlimit(void) { return SYS_prlimit64; }
+uint32_t clx_filter_keyctl(void) { return SYS_keyctl; }
 uint32_t clx_filter_sched_getattr(void) { return SYS_sched_getattr; }
 uint32_t clx_filter_sched_setattr(void) { return SYS_sched_setattr; }
 

@@ -31,3 +31,39 @@ _Bool clx_call_changes_nothing(long call, const uint64_t *_Nonnull arguments) {
     return false;
   }
 }
+
+_Bool clx_call_changes_objects(long call, const uint64_t *_Nonnull arguments) {
+  switch (call) {
+  case SYS_fchmod: case SYS_fchmodat: case 452: // fchmodat2
+  case SYS_fchown: case SYS_fchownat: case SYS_utimensat:
+  case SYS_setxattr: case SYS_lsetxattr: case SYS_fsetxattr:
+  case SYS_removexattr: case SYS_lremovexattr: case SYS_fremovexattr:
+  case SYS_mkdirat: case SYS_mknodat: case SYS_symlinkat: case SYS_linkat: case SYS_unlinkat:
+  case SYS_renameat2:
+#ifdef SYS_renameat
+  case SYS_renameat:
+#endif
+#ifdef SYS_chmod
+  case SYS_chmod: case SYS_chown: case SYS_lchown:
+#endif
+    return true;
+  case SYS_openat:
+    return (arguments[2] & O_TRUNC) == 0;
+  case SYS_ioctl:
+    return (uint32_t)arguments[1] == (uint32_t)FS_IOC_SETFLAGS;
+  default:
+    return false;
+  }
+}
+
+_Bool clx_call_removes_name(long call) { return call == SYS_unlinkat; }
+
+_Bool clx_call_changes_contents(long call) {
+  switch (call) {
+  case SYS_write: case SYS_pwrite64: case SYS_writev: case SYS_pwritev: case SYS_pwritev2:
+  case SYS_ftruncate: case SYS_fallocate: case SYS_fsync: case SYS_fdatasync:
+    return true;
+  default:
+    return false;
+  }
+}

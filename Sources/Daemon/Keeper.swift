@@ -21,7 +21,7 @@ internal import LinuxIO
 //  6. The process that mounts volumes is replaced in the same way; what it has mounted does not need it.
 //  7. A worker ends when its last thread does. What those wait for is ended if it is a volume's program; if
 //     it is an answer of the next worker's, that begins at once (`DyingWorker`). Threads that can't change
-//     anything any more are left behind.
+//     anything any more are left behind, and those that wait for a lock which a user holds.
 //  8. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`). A worker that has not ended by then
 //     would keep the descriptors that were: first it ends, served by the same program.
@@ -262,8 +262,16 @@ struct Keeper {
     }
     // Programs of volumes are ended first: what waits for them comes back then. A thread that looks into our
     // own mount comes back when the next worker has begun.
-    guard kept.volumes.isEmpty || second > Self.secondsForOwing, worker.onlyLooks else { return nil }
-    DaemonLog.write("the worker that has ended waits for a filesystem that does not answer; it is left")
+    guard kept.volumes.isEmpty || second > Self.secondsForOwing else { return nil }
+    if worker.onlyLooks {
+      DaemonLog.write("the worker that has ended waits for a filesystem that does not answer; it is left")
+      return status
+    }
+    guard second > Self.secondsForOwing, clx_exit_status(status) != Self.leaseIsLost, worker.onlyServes else {
+      return nil
+    }
+    FormerWorkers.add(worker.process, waitingFor: [])
+    DaemonLog.write("the worker that has ended waits for what a user's process holds in the kernel; it is left")
     return status
   }
 

@@ -189,6 +189,11 @@ package final class Server: Sendable {
       throw ServeFailure.tree(path: store.path, error)
     }
     do throws(Errno) {
+      poolSettings.stalled = { user in
+        DaemonLog.write(
+          "requests of user \(user) wait in the kernel, for a disk or for what a process of that user holds; "
+            + "the user's requests are served apart from others'")
+      }
       pool = try WorkerPool(poolSettings, slow: volume.slow)
       ended = try Ended()
     } catch {
@@ -288,11 +293,23 @@ package final class Server: Sendable {
       try serve(session)
       for serveOn in begun { try serveOn() }
       volume.tookOver()
+      try forgetNamesOfFormerWorkers()
       try pool.start()
       try askAboutLeftNodes(of: views)
     } catch {
       throw ServeFailure.threads(error)
     }
+  }
+
+  /// A change of names that a former worker's thread makes late is told to no kernel.
+  private func forgetNamesOfFormerWorkers() throws(Errno) {
+    guard FormerWorkers.areThere else { return }
+    let volume = volume
+    let thread = try JoinableThread(name: "former-workers") {
+      FormerWorkers.awaitEnds()
+      volume.forgetNames()
+    }
+    thread.detach()
   }
 
   /// Finds out, while others are served, which nodes that another worker has left nobody will forget.

@@ -43,23 +43,39 @@ final class Monitor: Sendable {
     _ = write(signal.fd.raw, &one, 8)
   }
 
-  func run(watching workers: [Worker], calling reserve: Reserve) {
-    var seen = workers.map { $0.progress.load(ordering: .relaxed) }
+  /// `giveUp` is for a worker that does not get on with the request of a number.
+  func run(
+    watching workers: () -> [Worker], _ slow: SlowWork, _ stalled: StalledUsers, calling reserve: Reserve,
+    giveUp: (_ index: Int, _ worker: Worker, _ number: UInt64) -> Void
+  ) {
+    var watches = workers().map { _ in StallWatch() }
+    var seen = watches.map { _ in UInt64(0) }
     var idle = 0
     while !stopped.load(ordering: .acquiring) {
       var moved = false
-      for (index, worker) in workers.enumerated() {
-        let progress = worker.progress.load(ordering: .relaxed)
-        let isServing = progress & 1 == 1
-        if isServing, progress == seen[index] {
-          worker.current.withLock { $0 }?.arm()
-          reserve.call()
+      let (all, now) = (workers(), monotonicNanoseconds())
+      var quick: [UInt32: Int] = [:]
+      for (index, worker) in all.enumerated() {
+        let number = worker.thread.number
+        if number & 1 == 1 || number != seen[index] { moved = true }
+        seen[index] = number
+        guard let time = watches[index].look(at: worker.thread, now) else { continue }
+        let session = worker.current.withLock { $0?.served }
+        session?.arm()
+        reserve.call()
+        let (user, isSlow) = worker.thread.served
+        if time >= (isSlow ? StalledUsers.slowNanoseconds : StalledUsers.nanoseconds) {
+          giveUp(index, worker, number)
+        } else if !isSlow, let session {
+          quick[session.session.fileSystem.payer(of: user).user, default: 0] += 1
         }
-        if isServing || progress != seen[index] { moved = true }
-        seen[index] = progress
       }
+      // Whoever has half of them wait has no more.
+      for (user, count) in quick where count >= max(all.count / 2, 2) { stalled.add(user, isLost: false) }
+      slow.giveUpStalled { stalled.add($0, isLost: true) }
+      if stalled.areThere { stalled.removeOld() }
       idle = moved ? 0 : idle + 1
-      wait(forever: idle > Self.idleTicks, unlessBusy: workers)
+      wait(forever: idle > Self.idleTicks, unlessBusy: all)
     }
   }
 

@@ -28,6 +28,16 @@ internal import Synchronization
 
 /// See the rules above.
 package final class RequestQueue: Sendable {
+  /// Each session has numbers of its own.
+  private struct Key: Hashable {
+    let session: ObjectIdentifier
+    let number: UInt64
+
+    init(_ session: Session, _ number: UInt64) {
+      self.session = ObjectIdentifier(session)
+      self.number = number
+    }
+  }
   /// A request that was handed over and has not been answered.
   private struct Pending {
     let caller: Int32
@@ -37,12 +47,11 @@ package final class RequestQueue: Sendable {
     let holdsLocks: Bool
     var isAnswered = false
     let session: Session
-    /// What is to be done when it has been answered, if no thread will serve it.
-    var held: Held?
-  }
-  private struct Held: Sendable {
-    let waiting: WaitingRequest
-    let ended: @Sendable () -> Void
+    let number: UInt64
+    /// What is to be done when it is served, or nobody waits for that any more; nil when that is done.
+    var ended: (@Sendable () -> Void)?
+    /// The request, if no thread will serve it.
+    var held: WaitingRequest?
   }
   /// What becomes of requests that no thread serves.
   package enum Hold: Sendable {
@@ -51,7 +60,7 @@ package final class RequestQueue: Sendable {
   }
   private struct State {
     var turns: Turns<Work>
-    var pending: [UInt64: Pending] = [:]
+    var pending: [Key: Pending] = [:]
     var threads = 0
     var idle = 0
     var isWatched = false
@@ -59,7 +68,6 @@ package final class RequestQueue: Sendable {
     var hold: Hold?
   }
   private struct Work: Sendable {
-    let number: UInt64
     let run: @Sendable () -> Void
   }
   /// On which its threads wait for work, and nobody else: each new piece wakes one of them.
@@ -68,6 +76,7 @@ package final class RequestQueue: Sendable {
   private let pause = Condition(())
   private let budget: Budget
   private let asCallers: Bool
+  private let givesWay: Bool
 
   private static let threadLimit = 8
   private static let idleMilliseconds = 10_000
@@ -77,9 +86,11 @@ package final class RequestQueue: Sendable {
   private static let watchMilliseconds = 250
   private static let lockNanoseconds: UInt64 = 2_000_000_000
 
-  /// `asCallers` says that requests are made with the ids of their callers.
-  package init(budget: Budget, isForOne: Bool, asCallers: Bool = false) {
+  /// `asCallers` says that requests are made with the ids of their callers; `givesWay` that others' requests
+  /// come first where CPUs are busy.
+  package init(budget: Budget, isForOne: Bool, asCallers: Bool = false, givesWay: Bool = false) {
     self.budget = budget
+    self.givesWay = givesWay
     self.asCallers = asCallers
     let share = isForOne ? Self.threadLimit : Self.threadLimit / 2
     state = Condition(State(turns: Turns(share: share)))
@@ -90,25 +101,25 @@ package final class RequestQueue: Sendable {
 
   /// Serves nobody from now on: what comes waits, or is refused, as is then what has waited.
   package func hold(_ hold: Hold) {
-    let held = state.withLock { state -> [(UInt64, Pending)] in
+    let held = state.withLock { state -> [Pending] in
       state.hold = hold
       guard case .refused = hold else { return [] }
       let held = state.pending.filter { $0.value.held != nil }
-      for number in held.keys { state.pending[number] = nil }
-      return held.map { ($0.key, $0.value) }
+      for key in held.keys { state.pending[key] = nil }
+      return Array(held.values)
     }
     guard case .refused(let error) = hold else { return }
-    for (number, request) in held {
-      if !request.isAnswered { request.session.answer(number, error) }
-      request.held?.ended()
+    for request in held {
+      if !request.isAnswered { request.session.answer(request.number, error) }
+      request.ended?()
     }
   }
 
   /// Keeps a request, or gives why it is refused.
-  private func holdBack(_ pending: Pending, _ number: UInt64) -> Errno? {
+  private func holdBack(_ pending: Pending, _ key: Key) -> Errno? {
     state.withLock { state in
       if case .refused(let error)? = state.hold { return error }
-      state.pending[number] = pending
+      state.pending[key] = pending
       startWatch(&state)
       return nil
     }
@@ -145,22 +156,21 @@ package final class RequestQueue: Sendable {
     }
     var pending = Pending(
       caller: header.caller.pid, since: monotonicNanoseconds(), isRead: isRead, holdsLocks: holdsLocks,
-      session: session)
+      session: session, number: header.unique, ended: ended)
+    let key = Key(session, header.unique)
     if isHeld {
-      pending.held = Held(waiting: waiting, ended: ended)
-      guard let error = holdBack(pending, header.unique) else { return }
+      pending.held = waiting
+      guard let error = holdBack(pending, key) else { return }
       session.refuse(bytes, error)
       return ended()
     }
     if Wire.Opcode.isRelease(header.opcode) { session.answerDone(header.unique) }
-    let number = header.unique
-    let work = Work(number: number) { [self] in
-      if !isAnswered(number) { serve(waiting, of: session, for: header.caller) }
-      forget(number)
-      ended()
+    let work = Work { [self] in
+      if !isAnswered(key) { serve(waiting, of: session, for: header.caller) }
+      forget(key)?.ended?()
     }
     state.withLock { [pending] state in
-      state.pending[number] = pending
+      state.pending[key] = pending
       state.turns.add(work, payer.user, connection)
       startThreads(&state)
     }
@@ -174,11 +184,17 @@ package final class RequestQueue: Sendable {
     }
   }
 
-  private func isAnswered(_ number: UInt64) -> Bool {
-    state.withLock { $0.pending[number]?.isAnswered ?? false }
-  }
+  private func isAnswered(_ key: Key) -> Bool { state.withLock { $0.pending[key]?.isAnswered ?? false } }
 
-  private func forget(_ number: UInt64) { state.withLock { _ = $0.pending.removeValue(forKey: number) } }
+  private func forget(_ key: Key) -> Pending? { state.withLock { $0.pending.removeValue(forKey: key) } }
+
+  /// What is to be done for a request that is still under way.
+  private func takeEnd(of key: Key) -> (@Sendable () -> Void)? {
+    state.withLock { state in
+      defer { state.pending[key]?.ended = nil }
+      return state.pending[key]?.ended
+    }
+  }
 
   /// Whether something is still under way that was given up for the sake of others.
   private var owesAnswers: Bool {
@@ -216,6 +232,7 @@ package final class RequestQueue: Sendable {
   private func run() {
     // The next request may be somebody else's.
     try? ThreadIdentity.prepare(lasting: false)
+    if givesWay { SlowWork.giveWay() }
     while let (work, user) = next() {
       work.run()
       // Mostly this thread takes what comes next.
@@ -252,22 +269,22 @@ package final class RequestQueue: Sendable {
       let isOver = state.withLock { $0.isStopped && $0.pending.isEmpty }
       let now = monotonicNanoseconds()
       let late = state.withLock { state in
-        state.pending.filter { !$0.value.isAnswered && now &- $0.value.since > 500_000_000 }
+        state.pending.filter { now &- $0.value.since > 500_000_000 }
       }
-      for (number, request) in late {
+      for (key, request) in late {
+        // The connection is over when nothing of it is under way.
+        if request.session.hasEnded { takeEnd(of: key)?() }
+        guard !request.isAnswered else { continue }
         let isTooLong = request.holdsLocks && now &- request.since > Self.lockNanoseconds
         guard isTooLong || ProcessID.isBeingKilled(request.caller) else { continue }
         let isTheirs = state.withLock { state in
-          guard state.pending[number]?.isAnswered == false else { return false }
-          state.pending[number]?.isAnswered = true
+          guard state.pending[key]?.isAnswered == false else { return false }
+          state.pending[key]?.isAnswered = true
           return true
         }
         guard isTheirs else { continue }
-        request.session.answer(number, isTooLong ? .EIO : .EINTR)
-        if let held = request.held {
-          forget(number)
-          held.ended()
-        }
+        request.session.answer(request.number, isTooLong ? .EIO : .EINTR)
+        if request.held != nil { forget(key)?.ended?() }
       }
       let mayEnd = state.withLock { state in
         let mayEnd = isOver || state.pending.isEmpty && state.threads == 0

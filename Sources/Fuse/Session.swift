@@ -36,6 +36,7 @@ package final class Session: @unchecked Sendable {
   let postponed = PostponedRequests()
   let recentUsers = RecentUsers()
   private let releases = Atomic<Int>(0)
+  private let isOver = Atomic<Bool>(false)
   private let deadlines: [Deadline]
   let served: ServedPlace?
   private let servedSlots: ServedSlots?
@@ -120,21 +121,24 @@ package final class Session: @unchecked Sendable {
     while true {
       let count = read(fd.raw, buffer.baseAddress, buffer.count)
       if count > 0 { return .message(count) }
-      if count == 0 { return .ended }
-      let error = Errno.last
+      let error = count == 0 ? Errno.ENODEV : Errno.last
       // ENOENT: the request was interrupted between being offered and being read.
       if error == .EINTR || error == .ENOENT { continue }
-      return error == .EAGAIN ? .nothing : .ended
+      if error == .EAGAIN { return .nothing }
+      isOver.store(true, ordering: .relaxed)
+      return .ended
     }
   }
+
+  /// Whether somebody has seen the end of the connection: nobody waits for an answer any more.
+  var hasEnded: Bool { isOver.load(ordering: .relaxed) }
 
   /// Serves one request on this thread.
   package func process(_ message: UnsafeMutableRawBufferPointer) {
     guard let header = Wire.Header(UnsafeRawBufferPointer(message)) else { return }
     for deadline in deadlines where !deadline.check() { return refuse(UnsafeRawBufferPointer(message), .EIO) }
     // What has no answer is not sent again, and without INIT there is no connection.
-    guard let servedSlots, !Wire.Opcode.isUnanswered(header.opcode), header.opcode != Wire.Opcode.initialize
-    else {
+    guard let servedSlots, Wire.Opcode.mayWait(header.opcode) else {
       return serve(header, message)
     }
     let request = header.caller.request
@@ -223,65 +227,6 @@ package final class Session: @unchecked Sendable {
       fuse_session_process_buf(raw, &buffer)
     }
     guard !handshake.isPending else { throw .EIO }
-  }
-
-  /// Serves what another worker had read and not answered, which the kernel sends again.
-  ///
-  /// All of that is done when this returns, but for what nobody waits for: questions that keep a CPU busy
-  /// have their users' turns, and what concerns a server has its queue.
-  package func resume(_ slow: SlowWork) throws(Errno) {
-    let flags = try check(fcntl(fd.raw, F_GETFL))
-    try check(fcntl(fd.raw, F_SETFL, flags | O_NONBLOCK))
-    let resend: Int32 = 7
-    guard write(unique: 0, code: resend, UnsafeRawBufferPointer(start: nil, count: 0)) else { throw .last }
-    // On a thread that keeps its capabilities when it acts for a caller, as all do that serve.
-    let thread = try JoinableThread(name: "insula-resent") {
-      try? ThreadIdentity.prepare()
-      self.serveResent(slow)
-    }
-    thread.join()
-  }
-
-  /// Serves what has been sent again: the kernel sends it before other requests, but not before what it only
-  /// has to say.
-  private func serveResent(_ slow: SlowWork) {
-    let buffer = Self.makeBuffer()
-    defer { buffer.deallocate() }
-    var isResent = true
-    var sent: Set<UInt64> = []
-    while isResent, case .message(let count) = receive(into: buffer) {
-      let message = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-      let bytes = UnsafeRawBufferPointer(message)
-      let request = RequestID(Wire.longWord(at: 8, of: bytes))
-      isResent = request.isResent || Wire.Opcode.isUnanswered(Wire.word(at: 4, of: bytes))
-      if request.isResent { sent.insert(request.number) }
-      let isSuspect = served.map { $0.requests.isSuspect(request, of: $0.view) } ?? false
-      if fileSystem.hasQueues, let queue = Wire.queue(for: bytes, in: fileSystem),
-        let header = Wire.Header(bytes)
-      {
-        fileSystem.resentWait(by: 1)
-        queue.add(message, of: self, fileSystem.payer(of: header.caller.uid), connection: 0) {
-          [fileSystem] in fileSystem.resentWait(by: -1)
-        }
-      } else if !postpone(message, slow) {
-        process(message)
-        continue
-      }
-      // If it ends this worker too, no other one must be under way with it.
-      if isSuspect, let served { served.requests.waitForAnswer(to: request, of: served.view) }
-    }
-    if let served { served.requests.forget(view: served.view, besides: sent) }
-  }
-
-  /// Has a question that takes long answered in its user's turn; it changes nothing, so it may come late.
-  private func postpone(_ message: UnsafeMutableRawBufferPointer, _ slow: SlowWork) -> Bool {
-    let bytes = UnsafeRawBufferPointer(message)
-    guard let header = Wire.Header(bytes), Wire.isLongAttribute(bytes, of: fileSystem),
-      let copy = try? WaitingRequest(
-        message, of: Payer(user: header.caller.uid), isKernelsOwn: true, in: slow.budget)
-    else { return false }
-    slow.add(header.caller.uid, 0, isLong: true) { [weak self] in self?.process(copy.message) }
-    return true
   }
 
   private func send(_ fd: Int32, _ vectors: UnsafeMutablePointer<iovec>, _ count: Int32) -> Int {

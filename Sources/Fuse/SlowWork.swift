@@ -14,21 +14,34 @@ internal import Synchronization
 //     at most half of the threads, and of what keeps a CPU busy half of the CPUs (``SlowTurns``).
 //  3. These threads are started when they are first needed. They give way to those who serve what is quick,
 //     which on a busy CPU would wait for several of them otherwise, for milliseconds each time.
-//  4. What waits takes memory, up to a megabyte each where data comes along: of that each user has a share,
+//  4. A thread that waits for what its user holds does not count any more after a while (`StalledUsers`).
+//  5. What waits takes memory, up to a megabyte each where data comes along: of that each user has a share,
 //     and whoever has used it up is refused.
 
 /// See the rules above.
 package final class SlowWork: Sendable {
+  private struct Work: Sendable {
+    let user: UInt32
+    let run: @Sendable () -> Void
+    let ended: @Sendable () -> Void
+  }
+  /// A thread, and what it is at.
+  private struct Running {
+    let thread = ServingThread()
+    var watch = StallWatch()
+    var turn: SlowTurns<Work>.Turn?
+  }
   private struct State {
-    var turns: SlowTurns<@Sendable () -> Void>
+    var turns: SlowTurns<Work>
     /// How much each user has under way at once.
     var onTheSpot: [UInt32: Int] = [:]
     var spots = 0
     var idle = 0
-    var threads: [JoinableThread] = []
+    var threads: [Int: Running] = [:]
+    var lastThread = 0
     var isStopped = false
   }
-  private let state: Mutex<State>
+  private let state: Condition<State>
   private let calls = Calls()
   private let threadLimit: Int
   /// How much may be under way at once altogether, and how many reads and writes of one user.
@@ -48,7 +61,7 @@ package final class SlowWork: Sendable {
     spotLimit = max(servers - 2, 1)
     dataShare = max(servers / 2, 1)
     threadLimit = max(servers - 2, 2)
-    state = Mutex(State(turns: SlowTurns(threads: threadLimit, cpus: cpus)))
+    state = Condition(State(turns: SlowTurns(threads: threadLimit, cpus: cpus)))
   }
 
   /// How much is under way at once.
@@ -79,56 +92,101 @@ package final class SlowWork: Sendable {
 
   /// Has work done when it is its user's turn, and among theirs this connection's.
   ///
-  /// `isLong` says that it keeps a CPU busy.
+  /// `isLong` says that it keeps a CPU busy; `ended` is called when it is done, or nobody waits for that.
   package func add(
-    _ user: UInt32, _ connection: UInt64, isLong: Bool = false, _ work: @escaping @Sendable () -> Void
+    _ user: UInt32, _ connection: UInt64, isLong: Bool = false,
+    ended: @escaping @Sendable () -> Void = {}, _ work: @escaping @Sendable () -> Void
   ) {
     let isIdle = state.withLock { state -> Bool in
-      state.turns.add(work, user, connection, isLong: isLong)
+      state.turns.add(Work(user: user, run: work, ended: ended), user, connection, isLong: isLong)
       if state.idle > 0 || state.isStopped { return true }
-      if state.threads.count < threadLimit,
-        let thread = try? JoinableThread(name: "insula-slow", { self.run() })
-      {
-        state.threads.append(thread)
-      }
+      startThread(&state)
       return false
     }
     if isIdle { calls.ring(1) }
   }
 
-  /// Ends the threads; what they are at is finished first, what waits is not begun.
-  func stop() {
-    let running = state.withLock { state in
-      defer { state.threads = [] }
-      state.isStopped = true
-      return state.threads
+  private func startThread(_ state: inout State) {
+    guard state.threads.count < threadLimit else { return }
+    state.lastThread += 1
+    let (number, running) = (state.lastThread, Running())
+    if let thread = try? JoinableThread(name: "insula-slow", { self.run(number, running.thread) }) {
+      state.threads[number] = running
+      thread.detach()
     }
-    calls.ring(running.count)
-    for thread in running { thread.join() }
   }
 
-  private func run() {
+  /// Ends the threads; what they are at is finished first, what waits is not begun.
+  func stop() {
+    let count = state.withLock { state in
+      state.isStopped = true
+      return state.threads.count
+    }
+    calls.ring(count)
+    while !state.wait(milliseconds: 100, until: { $0.threads.isEmpty }) { giveUpStalled { _ in } }
+  }
+
+  /// Lets others of these threads begin beside those that wait for what somebody holds; `lose` is called with
+  /// the user of each.
+  func giveUpStalled(_ lose: (_ user: UInt32) -> Void) {
+    let now = monotonicNanoseconds()
+    let stalled = state.change { state in
+      var stalled: [Work] = []
+      for (number, running) in state.threads {
+        guard let turn = running.turn else { continue }
+        let time = state.threads[number]?.watch.look(at: running.thread, now)
+        guard let time, time >= StalledUsers.slowNanoseconds else { continue }
+        lose(turn.work.user)
+        running.thread.lose()
+        state.threads[number] = nil
+        state.turns.done(turn)
+        stalled.append(turn.work)
+        startThread(&state)
+      }
+      return stalled
+    }
+    for work in stalled { work.ended() }
+  }
+
+  /// Has the calling thread serve when others have nothing to do.
+  ///
+  /// Of this thread alone, as Linux has it. Not by more: what it does may hold what a filesystem's others
+  /// need.
+  static func giveWay() { _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, niceness) }
+
+  private func run(_ number: Int, _ thread: ServingThread) {
     try? ThreadIdentity.prepare()
-    // Of this thread alone, as Linux has it. Not by more: what it does may hold what a filesystem's others
-    // need.
-    _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, Self.niceness)
+    Self.giveWay()
+    thread.run()
     while true {
-      let (turn, isStopped) = state.withLock { state -> (SlowTurns<@Sendable () -> Void>.Turn?, Bool) in
-        if state.isStopped { return (nil, true) }
+      let (turn, isOver) = state.withLock { state -> (SlowTurns<Work>.Turn?, Bool) in
+        if state.isStopped || thread.isLost { return (nil, true) }
         let turn = state.turns.next()
         if turn == nil { state.idle += 1 }
+        state.threads[number]?.turn = turn
         return (turn, false)
       }
-      if isStopped { return }
+      if isOver { return state.change { $0.threads[number] = nil } }
       guard let turn else {
         calls.wait()
         state.withLock { $0.idle -= 1 }
         continue
       }
-      turn.work()
-      state.withLock { $0.turns.done(turn) }
+      thread.begin(turn.work.user, isSlow: true)
+      turn.work.run()
+      thread.end()
+      let isOwn = state.withLock { state in
+        guard !thread.isLost else { return false }
+        state.threads[number]?.turn = nil
+        state.turns.done(turn)
+        return true
+      }
+      if isOwn { turn.work.ended() } else { cameBack.withLock { $0?(turn.work.user) } }
     }
   }
+
+  /// Whom to tell of the user whose work has ended on a thread that had been given up.
+  let cameBack = Mutex<(@Sendable (_ user: UInt32) -> Void)?>(nil)
 }
 
 /// A copy of a request that waits for its turn, for which its user is charged as long as it is there.

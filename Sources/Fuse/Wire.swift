@@ -43,6 +43,9 @@ enum Wire {
       opcode == forget || opcode == forgetSeveral || opcode == interrupt
     }
 
+    /// Whether it may be served by other threads than the one that has read it, and later.
+    static func mayWait(_ opcode: UInt32) -> Bool { !isUnanswered(opcode) && opcode != initialize }
+
     /// Whether the kernel holds locks meanwhile that requests about other objects need: those of names, and
     /// the one for renames.
     static func holdsLocks(_ opcode: UInt32) -> Bool {
@@ -125,7 +128,7 @@ enum Wire {
   /// The queue that a request is for; nil if it is for those who serve all others.
   static func queue(for message: UnsafeRawBufferPointer, in files: any FileSystem) -> RequestQueue? {
     let opcode = word(at: 4, of: message)
-    guard !Opcode.isUnanswered(opcode), opcode != Opcode.initialize else { return nil }
+    guard Opcode.mayWait(opcode) else { return nil }
     let node = NodeID(longWord(at: 16, of: message))
     switch opcode {
     case Opcode.lookup:

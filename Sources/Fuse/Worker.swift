@@ -36,20 +36,29 @@ struct Turn {
 final class Worker: Sendable {
   // One thread's own.
   nonisolated(unsafe) private let buffer: UnsafeMutableRawBufferPointer
-  /// Odd while a request is being served; for the monitor.
-  let progress = Atomic<UInt64>(0)
-  let requests = RequestCounts()
+  let thread = ServingThread()
+  let requests: RequestCounts
   private let traces: RequestTraces
   private nonisolated(unsafe) var pollingGain = PollingGain()
   private nonisolated(unsafe) var crowd = Crowd()
   private let poller: SessionPoller
   let isReserve: Bool
-  /// What the worker is in; for the monitor.
-  let current = Mutex<ServedSession?>(nil)
+  /// Called when it comes back after it was given up.
+  let cameBack = Mutex<(@Sendable () -> Void)?>(nil)
+  /// What the worker is in; nil also if it has been given up, and whoever did that has left it.
+  let current = Mutex<Current?>(nil)
+  struct Current {
+    let served: ServedSession
+    /// For whom it has a place in ``SlowWork``.
+    var place: UInt32?
+  }
 
   /// `stopping` becomes readable when the pool stops; a worker of the reserve never sits down.
-  init(stopping: FD, pool: FD, isReserve: Bool, traces: RequestTraces) throws(Errno) {
+  init(
+    stopping: FD, pool: FD, isReserve: Bool, traces: RequestTraces, _ requests: RequestCounts = RequestCounts()
+  ) throws(Errno) {
     self.isReserve = isReserve
+    self.requests = requests
     self.traces = traces
     poller = try SessionPoller(stopping: stopping, pool: pool)
     buffer = Session.makeBuffer()
@@ -59,10 +68,17 @@ final class Worker: Sendable {
 
   /// Serves the session until it has nothing to do, or has ended.
   ///
-  /// The caller has entered it, and leaves it afterwards.
-  func serve(_ served: ServedSession, pollNanoseconds: UInt64, helpers: Helpers) {
-    current.withLock { $0 = served }
-    defer { current.withLock { $0 = nil } }
+  /// The caller has entered it, and leaves it afterwards, unless somebody has done that for this worker.
+  func serve(_ served: ServedSession, pollNanoseconds: UInt64, helpers: Helpers) -> Bool {
+    current.withLock { $0 = Current(served: served) }
+    serve(in: served, pollNanoseconds, helpers)
+    return current.withLock { current in
+      defer { current = nil }
+      return current != nil
+    }
+  }
+
+  private func serve(in served: ServedSession, _ pollNanoseconds: UInt64, _ helpers: Helpers) {
     helpers.monitor.wake()
     let session = served.session
     let owner = served.own()
@@ -84,6 +100,7 @@ final class Worker: Sendable {
         serve(request, in: served, helpers) {
           if served.isOwned(owner) { callHelp(served, request.pace, helpers) }
         }
+        if thread.isLost { return served.isOwned(owner) ? served.arm() : () }
         if turn.isOver(), helpers.othersWait { return served.arm() }
         continue
       case .ended:
@@ -106,7 +123,7 @@ final class Worker: Sendable {
       let request = request(count, of: session)
       crowd.waitedForRequest(request.opcode, from: request.client)
       serve(request, in: served, helpers) { callHelp(served, request.pace, helpers) }
-      if turn.isOver(), helpers.othersWait { return served.arm() }
+      if thread.isLost || turn.isOver() && helpers.othersWait { return served.arm() }
     }
   }
 
@@ -139,6 +156,7 @@ final class Worker: Sendable {
         serve(request, in: served, helpers) {
           if request.pace != .quick { callHelp(served, request.pace, helpers) }
         }
+        if thread.isLost { return served.arm() }
         isOver = turn.isOver() || isOver
       case .ended: return served.close()
       // A worker that finds nothing here is free for others.
@@ -190,6 +208,11 @@ final class Worker: Sendable {
     if files.hasQueues, let queue = Wire.queue(for: UnsafeRawBufferPointer(request.message), in: files) {
       return serveApart(request, in: served, queue, helpers)
     }
+    if helpers.stalled.areThere, Wire.Opcode.mayWait(request.opcode),
+      let queue = helpers.stalled.queue(of: files.payer(of: request.user).user)
+    {
+      return serveApart(request, in: served, queue, helpers)
+    }
     guard request.pace != .quick else {
       beforehand()
       return serve(served.session, request)
@@ -199,9 +222,32 @@ final class Worker: Sendable {
     guard helpers.slow.begin(payer.user, isData: pace == .data, isLong: pace == .long) else {
       return serveLater(request, in: served, helpers, payer)
     }
-    defer { helpers.slow.end(payer.user) }
+    current.withLock { $0?.place = payer.user }
+    defer { if let user = takePlace() { helpers.slow.end(user) } }
     beforehand()
     serve(served.session, request)
+  }
+
+  /// For whom the worker has a place in ``SlowWork``, which the caller gives back.
+  private func takePlace() -> UInt32? {
+    current.withLock { current in
+      defer { current?.place = nil }
+      return current?.place
+    }
+  }
+
+  /// Has the worker end as soon as it can; gives what it was in, which the caller leaves, if it still is at
+  /// the request of that number.
+  ///
+  /// Then `cameBack` is called at its end.
+  func giveUp(at number: UInt64, cameBack: @escaping @Sendable () -> Void) -> Current? {
+    current.withLock { current in
+      thread.lose()
+      guard thread.number == number else { return nil }
+      defer { current = nil }
+      self.cameBack.withLock { $0 = cameBack }
+      return current
+    }
   }
 
   private func serveLater(
@@ -220,10 +266,11 @@ final class Worker: Sendable {
     served.enter()
     let (slow, sessions) = (helpers.slow, helpers.sessions)
     let (opcode, client) = (request.opcode, request.client)
-    slow.add(payer.user, served.key, isLong: request.pace == .long) { [traces] in
+    slow.add(
+      payer.user, served.key, isLong: request.pace == .long, ended: { sessions.leave(served) }
+    ) { [traces] in
       traces.serve(opcode, from: client) { served.session.process(waiting.message) }
       slow.requests.add(opcode)
-      sessions.leave(served)
     }
   }
 
@@ -242,11 +289,11 @@ final class Worker: Sendable {
   }
 
   private func serve(_ session: Session, _ request: Request) {
-    progress.wrappingAdd(1, ordering: .relaxed)
+    thread.begin(request.user, isSlow: request.pace != .quick)
     traces.serve(request.opcode, from: request.client) { session.process(request.message) }
     // See `RequestQueue`.
     if request.opcode == Wire.Opcode.write, session.fileSystem.hasQueues { request.message.wipe() }
-    progress.wrappingAdd(1, ordering: .relaxed)
+    thread.end()
     requests.add(request.opcode)
   }
 

@@ -35,6 +35,8 @@ package struct PoolSettings: Sendable {
   package var reserve = 6
   /// For how long a worker looks for the next request before it sleeps; 0 makes it sleep at once.
   package var pollNanoseconds: UInt64 = 30_000
+  /// Called when a user's requests wait in the kernel for what somebody holds there.
+  package var stalled: @Sendable (_ user: UInt32) -> Void = { _ in }
 
   /// All of them.
   package var servers: Int { max(1, threads) + max(0, reserve) }
@@ -52,17 +54,27 @@ package final class WorkerPool: Sendable {
   private let sessions = Sessions()
   /// Whatever takes long, also what is not a request.
   package let slow: SlowWork
-  let workers: [Worker]
   /// Whose requests are counted apart.
   package let traces = RequestTraces()
-  private let threads = Mutex<[JoinableThread]>([])
+  private struct State {
+    var workers: [Worker] = []
+    /// Those that run and were not given up.
+    var running: Set<ObjectIdentifier> = []
+    var monitor: JoinableThread?
+  }
+  private let state = Condition(State())
+  private let stalled: StalledUsers
   private let monitor: Monitor
   private let reserve: Reserve
 
   /// Makes the pool; it serves from ``start()`` on.
   package init(_ settings: PoolSettings, slow: SlowWork? = nil) throws(Errno) {
     self.settings = settings
-    self.slow = slow ?? SlowWork(servers: settings.servers)
+    let slow = slow ?? SlowWork(servers: settings.servers)
+    self.slow = slow
+    let stalled = StalledUsers(slow.budget, tell: settings.stalled)
+    self.stalled = stalled
+    slow.cameBack.withLock { $0 = { stalled.cameBack($0) } }
     epoll = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
     stopping = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC))))
     monitor = try Monitor()
@@ -73,7 +85,7 @@ package final class WorkerPool: Sendable {
       workers.append(
         try Worker(stopping: stopping.fd, pool: epoll.fd, isReserve: number >= regulars, traces: traces))
     }
-    self.workers = workers
+    state.withLock { [workers] in $0.workers = workers }
     // Level-triggered and never read: once written, it wakes every worker that comes to wait.
     var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: 0))
     try check(epoll_ctl(epoll.fd.raw, EPOLL_CTL_ADD, stopping.fd.raw, &event))
@@ -81,45 +93,78 @@ package final class WorkerPool: Sendable {
 
   /// Starts the threads.
   package func start() throws(Errno) {
-    for worker in workers {
-      try startThread(worker.isReserve ? "insula-reserve" : "insula-worker") { self.run(worker) }
+    let workers = workers
+    for worker in workers { try start(worker) }
+    guard workers.count > 1 else { return }
+    let thread = try JoinableThread(name: "insula-monitor") {
+      self.monitor.run(
+        watching: { self.workers }, self.slow, self.stalled, calling: self.reserve, giveUp: self.giveUp)
     }
-    if workers.count > 1 {
-      try startThread("insula-monitor") { self.monitor.run(watching: self.workers, calling: self.reserve) }
+    state.withLock { $0.monitor = thread }
+  }
+
+  private func start(_ worker: Worker) throws(Errno) {
+    try state.withLock { (state) throws(Errno) in
+      let thread = try JoinableThread(name: worker.isReserve ? "insula-reserve" : "insula-worker") {
+        self.run(worker)
+        self.state.change { _ = $0.running.remove(ObjectIdentifier(worker)) }
+      }
+      thread.detach()
+      state.running.insert(ObjectIdentifier(worker))
     }
   }
 
-  private func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
-    let thread = try JoinableThread(name: name, body)
-    threads.withLock { $0.append(thread) }
+  /// Has another worker do what one was for that does not get on; that one ends when it comes back.
+  private func giveUp(_ index: Int, _ worker: Worker, _ number: UInt64) {
+    guard
+      let next = try? Worker(
+        stopping: stopping.fd, pool: epoll.fd, isReserve: worker.isReserve, traces: traces, worker.requests),
+      (try? start(next)) != nil
+    else { return }
+    let files = worker.current.withLock { $0?.served.session.fileSystem }
+    let user = files.map { $0.payer(of: worker.thread.served.user).user }
+    if let user { stalled.add(user, isLost: true) }
+    let cameBack: @Sendable () -> Void = { [stalled] in if let user { stalled.cameBack(user) } }
+    let current = worker.giveUp(at: number, cameBack: cameBack)
+    state.change { state in
+      state.workers[index] = next
+      state.running.remove(ObjectIdentifier(worker))
+    }
+    guard let current else { return cameBack() }
+    if let place = current.place { slow.end(place) }
+    sessions.leave(current.served)
   }
 
   /// How many requests have been served.
   package var requests: UInt64 { RequestCounts.total(counts) }
   /// The same by kind, under the kernel's names.
   package var requestsByKind: [String: UInt64] { RequestCounts.byName(counts) }
+  private var workers: [Worker] { state.withLock { $0.workers } }
   private var counts: [RequestCounts] { workers.map(\.requests) + [slow.requests] }
 
   /// Whether workers sit in any session.
   var isCrowded: Bool { sessions.isCrowded }
 
   /// How many threads there are.
-  package var threadCount: Int { threads.withLock { $0.count } }
+  package var threadCount: Int { state.withLock { $0.running.count + ($0.monitor == nil ? 0 : 1) } }
 
-  /// Ends the threads; what is being served is finished first.
+  /// Ends the threads; what is being served is finished first, but for what waits for what somebody holds.
   ///
   /// Sessions that are still up are left unserved.
   package func stop() {
     var one: UInt64 = 1
     _ = write(stopping.fd.raw, &one, 8)
-    monitor.stop()
     reserve.stop(workers.count)
-    let running = threads.withLock { threads in
-      defer { threads = [] }
-      return threads
-    }
-    for thread in running { thread.join() }
+    // The monitor sees who does not get on.
+    monitor.wake()
+    state.wait { $0.running.isEmpty }
     slow.stop()
+    monitor.stop()
+    let thread = state.withLock { state in
+      defer { state.monitor = nil }
+      return state.monitor
+    }
+    thread?.join()
   }
 
   /// Serves `session` from now on, until its connection ends; `ended` is then called once, when nothing of it
@@ -148,25 +193,27 @@ package final class WorkerPool: Sendable {
 
   private func run(_ worker: Worker) {
     try? ThreadIdentity.prepare()
+    worker.thread.run()
+    defer { if worker.thread.isLost { worker.cameBack.withLock { $0 }?() } }
     // On a busy machine a worker would wait for a slice of every other thread, which takes milliseconds, for
     // a request that takes microseconds.
     JoinableThread.shortenTimeSlice(nanoseconds: Self.timeSlice)
     guard worker.isReserve else { return serveSessions(worker, patienceMilliseconds: -1) }
-    while reserve.wait() {
+    while !worker.thread.isLost, reserve.wait() {
       // One who was called goes back when there has been nothing to do for a while, but not before those who
       // usually serve.
       repeat {
         serveSessions(worker, patienceMilliseconds: 50)
-      } while slow.underWay >= settings.threads && !reserve.isStopped
+      } while slow.underWay >= settings.threads && !reserve.isStopped && !worker.thread.isLost
     }
   }
 
   private func serveSessions(_ worker: Worker, patienceMilliseconds: Int32) {
-    while let served = next(patienceMilliseconds) {
-      worker.serve(
+    while !worker.thread.isLost, let served = next(patienceMilliseconds) {
+      let isIn = worker.serve(
         served, pollNanoseconds: settings.pollNanoseconds,
-        helpers: Helpers(monitor, reserve, settings.threads, slow, sessions, pool: epoll.fd))
-      sessions.leave(served)
+        helpers: Helpers(monitor, reserve, settings.threads, slow, sessions, stalled, pool: epoll.fd))
+      if isIn { sessions.leave(served) }
     }
   }
 
@@ -193,16 +240,19 @@ struct Helpers {
   let regulars: Int
   let slow: SlowWork
   let sessions: Sessions
+  let stalled: StalledUsers
   private let pool: FD
 
   init(
-    _ monitor: Monitor, _ reserve: Reserve, _ regulars: Int, _ slow: SlowWork, _ sessions: Sessions, pool: FD
+    _ monitor: Monitor, _ reserve: Reserve, _ regulars: Int, _ slow: SlowWork, _ sessions: Sessions,
+    _ stalled: StalledUsers, pool: FD
   ) {
     self.monitor = monitor
     self.reserve = reserve
     self.regulars = regulars
     self.slow = slow
     self.sessions = sessions
+    self.stalled = stalled
     self.pool = pool
   }
 

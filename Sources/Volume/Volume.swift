@@ -170,8 +170,11 @@ package final class Volume: Sendable {
     locks.releaseAll(ofViews: { views[$0] == nil })
     // A change that was under way may have reached the disk, and not all kernels.
     let leftOwnChange = kept?.takeLeftOwnChange() == true
-    if views.areSeveral || leftOwnChange { forEachView { $0.memory.withdrawNames() } }
+    if views.areSeveral || leftOwnChange { forgetNames() }
   }
+
+  /// Has the kernels of all views ask for all names anew.
+  package func forgetNames() { forEachView { $0.memory.withdrawNames() } }
 
   /// Calls `body` for every view whose kernel has begun to ask, without a lock.
   func forEachView(_ body: (PeerView) -> Void) { for view in views.all { body(view) } }

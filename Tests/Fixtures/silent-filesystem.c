@@ -3,8 +3,8 @@
 
 // A filesystem that falls silent, as anybody may write one: silent-filesystem MOUNTPOINT.
 //
-// It has a directory called "directory" and a file called "file". It never answers when a file is closed, and
-// nothing any more after SIGUSR1.
+// It has a directory called "directory", a file called "file" and one called "memory". It never answers when a
+// file is closed or read, and nothing any more after SIGUSR1.
 
 #define FUSE_USE_VERSION 312
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { top = 1, directory = 2, file = 3 };
+enum { top = 1, directory = 2, file = 3, memory = 4 };
 static volatile sig_atomic_t is_silent;
 
 static void fall_silent(int signal) {
@@ -23,8 +23,9 @@ static void fall_silent(int signal) {
 
 static struct stat status_of(fuse_ino_t node) {
   struct stat status = {.st_ino = node, .st_uid = getuid(), .st_gid = getgid()};
-  status.st_mode = node == file ? S_IFREG | 0644 : S_IFDIR | 0755;
-  status.st_nlink = node == file ? 1 : 2;
+  status.st_mode = node >= file ? S_IFREG | 0644 : S_IFDIR | 0755;
+  status.st_nlink = node >= file ? 1 : 2;
+  status.st_size = node == memory ? 4096 : 0;
   return status;
 }
 
@@ -37,7 +38,9 @@ static void get_attributes(fuse_req_t request, fuse_ino_t node, struct fuse_file
 static void look_up(fuse_req_t request, fuse_ino_t parent, const char *name) {
   struct fuse_entry_param entry = {0};
   if (is_silent) return;
-  if (parent == top) entry.ino = !strcmp(name, "directory") ? directory : !strcmp(name, "file") ? file : 0;
+  if (parent == top && !strcmp(name, "directory")) entry.ino = directory;
+  if (parent == top && !strcmp(name, "file")) entry.ino = file;
+  if (parent == top && !strcmp(name, "memory")) entry.ino = memory;
   entry.attr = status_of(entry.ino);
   if (entry.ino) fuse_reply_entry(request, &entry);
   else fuse_reply_err(request, ENOENT);
@@ -60,6 +63,11 @@ static void tell_room(fuse_req_t request, fuse_ino_t node) {
   if (!is_silent) fuse_reply_statfs(request, &room);
 }
 
+static void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                      struct fuse_file_info *info) {
+  (void)request, (void)node, (void)size, (void)offset, (void)info;
+}
+
 static void flush_file(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info) {
   (void)request, (void)node, (void)info;
 }
@@ -70,6 +78,7 @@ static const struct fuse_lowlevel_ops operations = {.getattr = get_attributes,
                                                     .opendir = open_any,
                                                     .readdir = read_directory,
                                                     .statfs = tell_room,
+                                                    .read = read_file,
                                                     .flush = flush_file};
 
 int main(int count, char **words) {

@@ -191,6 +191,27 @@ struct NameLockTests {
     #expect(seen.count == 2, "\(seen)")
   }
 
+  /// Whoever has the names of one directory locked holds up nobody in another, whatever numbers those have.
+  @Test func directoriesHaveLocksOfTheirOwn() throws {
+    let locks = NameLocks()
+    let hold = locks.exclusive(in: ObjectNumber(inode: 1, device: 1))
+    let others = (2..<2000).map { ObjectNumber(inode: $0, device: 1) } + [ObjectNumber(inode: 1, device: 2)]
+    let done = Condition(0)
+    var threads: [JoinableThread] = []
+    for isForward in [true, false] {
+      threads.append(
+        try JoinableThread(name: "others") {
+          for (one, other) in zip(others, others.dropFirst()) {
+            (isForward ? locks.exclusive(in: one, other) : locks.exclusive(in: other, one)).end()
+          }
+          done.change { $0 += 1 }
+        })
+    }
+    #expect(done.wait(milliseconds: Int(patience)) { $0 == 2 })
+    hold.end()
+    for thread in threads { thread.join() }
+  }
+
   /// Where others change names, too, a look counts for the thread that has looked, if it was its last one.
   @Test func whatIsMissingIsRememberedForAMoment() throws {
     let locks = NameLocks()

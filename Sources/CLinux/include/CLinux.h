@@ -188,6 +188,7 @@ uint32_t clx_filter_clone(void);
 uint32_t clx_filter_clone3(void);
 uint32_t clx_filter_prctl(void);
 uint32_t clx_filter_prlimit(void);
+uint32_t clx_filter_keyctl(void);
 uint32_t clx_filter_sched_getattr(void);
 uint32_t clx_filter_sched_setattr(void);
 /// The calls that a daemon may make whatever their arguments are, in order; how many. Root's has some more.
@@ -296,6 +297,12 @@ unsigned clx_minor(uint64_t device);
 
 /// Whether a system call leaves everything as it is, whenever it is carried out: it looks, opens or closes.
 _Bool clx_call_changes_nothing(long call, const uint64_t *_Nonnull arguments);
+/// Whether a system call changes attributes of one object, or one name or two, and nothing else.
+_Bool clx_call_changes_objects(long call, const uint64_t *_Nonnull arguments);
+/// Whether a system call does nothing but take one name away.
+_Bool clx_call_removes_name(long call);
+/// Whether a system call changes the contents of the file whose descriptor it has first, or writes them back.
+_Bool clx_call_changes_contents(long call);
 
 /// The magic number of the filesystem that a descriptor lies on: Glibc's module map leaves <sys/statfs.h>
 /// out.

@@ -43,7 +43,16 @@ package enum FormerWorkers {
 
   /// Waits until none of them can change something on a disk any more: as long as that does not answer.
   package static func awaitEnd(onDevice device: UInt64) {
-    let handles = all.withLock { $0.filter { $0.devices.contains(device) }.compactMap(\.handle) }
+    awaitEnds(all.withLock { $0.filter { $0.devices.contains(device) }.compactMap(\.handle) })
+  }
+
+  /// Whether there are any.
+  package static var areThere: Bool { all.withLock { !$0.isEmpty } }
+
+  /// Waits until all that there are have ended.
+  package static func awaitEnds() { awaitEnds(all.withLock { $0.compactMap(\.handle) }) }
+
+  private static func awaitEnds(_ handles: [SharedFD]) {
     for handle in handles {
       var isThere = true
       while isThere {

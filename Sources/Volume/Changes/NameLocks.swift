@@ -22,9 +22,22 @@ private let threadBits = 0x3f_ffff
 ///
 /// A thread that holds such a lock neither waits for a kernel nor takes another one.
 final class NameLocks: Sendable {
-  /// A lock for many directories.
-  fileprivate final class Lock: Sendable {
-    let lock = ReadWriteLock()
+  /// Directories whose numbers hash alike, each with a lock of its own: who waits for one of them in the kernel,
+  /// maybe without an end, holds up nobody who works in another.
+  fileprivate final class Shard: Sendable {
+    private struct Entry {
+      let directory: ObjectNumber
+      let lock: ReadWriteLock
+      /// How many have it, or wait for it.
+      var users = 1
+    }
+    private struct State {
+      var entries: [Entry] = []
+      /// Locks that nobody has.
+      var free: [ReadWriteLock] = []
+    }
+    private let state = Mutex(State())
+    private static let maxFree = 4
     /// The directory and the name, hashed, that the last lookup has not found, and in the lowest bits the
     /// thread that has looked, if that matters; 0 after a change.
     let missing = Atomic<Int>(0)
@@ -38,64 +51,111 @@ final class NameLocks: Sendable {
       return thread > 0 && known == hash | Int(thread) && age < 50_000_000
     }
 
-    /// What the last lookup has not found may have been added.
-    func end() {
-      missing.store(0, ordering: .relaxed)
-      lock.unlock()
+    /// The lock of a directory, until ``leave(_:)``.
+    func enter(_ directory: ObjectNumber) -> ReadWriteLock {
+      state.withLock { state in
+        for index in state.entries.indices where state.entries[index].directory == directory {
+          state.entries[index].users += 1
+          return state.entries[index].lock
+        }
+        let lock = state.free.popLast() ?? ReadWriteLock()
+        state.entries.append(Entry(directory: directory, lock: lock))
+        return lock
+      }
+    }
+
+    func leave(_ directory: ObjectNumber) {
+      state.withLock { state in
+        guard let index = state.entries.firstIndex(where: { $0.directory == directory }) else { return }
+        state.entries[index].users -= 1
+        guard state.entries[index].users == 0 else { return }
+        let lock = state.entries[index].lock
+        state.entries.swapAt(index, state.entries.endIndex - 1)
+        state.entries.removeLast()
+        if state.free.count < Self.maxFree { state.free.append(lock) }
+      }
     }
   }
-  private let locks = (0..<256).map { _ in Lock() }
+  private let shards = (0..<256).map { _ in Shard() }
 
   /// Lets `body` look for names in a directory; nobody changes any meanwhile.
   func shared<Result: ~Copyable>(
     in directory: ObjectNumber, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
     LockRank.names.enter()
-    defer { LockRank.names.leave() }
-    return try lock(of: directory).lock.reading(body)
+    let shard = shard(of: directory)
+    let lock = shard.enter(directory)
+    defer {
+      shard.leave(directory)
+      LockRank.names.leave()
+    }
+    return try lock.reading(body)
   }
 
   /// A lookup, under the shared lock, has not found a name, maybe only just now and for this thread.
   func remember(missing name: Name, in directory: ObjectNumber, by thread: Int32 = 0) {
-    let lock = lock(of: directory)
-    if thread > 0 { lock.missed.store(monotonicNanoseconds(), ordering: .relaxed) }
-    lock.missing.store(Self.hash(name, directory) | Int(thread) & threadBits, ordering: .relaxed)
+    let shard = shard(of: directory)
+    if thread > 0 { shard.missed.store(monotonicNanoseconds(), ordering: .relaxed) }
+    shard.missing.store(Self.hash(name, directory) | Int(thread) & threadBits, ordering: .relaxed)
   }
 
   /// A lookup has found a name that others may have made.
-  func forgetMissing(in directory: ObjectNumber) { lock(of: directory).missing.store(0, ordering: .relaxed) }
+  func forgetMissing(in directory: ObjectNumber) { shard(of: directory).missing.store(0, ordering: .relaxed) }
 
   /// Lets `body` make a change that nobody else makes meanwhile.
   func exclusively<Result: ~Copyable>(
     in object: ObjectNumber, _ body: () throws(Errno) -> Result
   ) throws(Errno) -> Result {
-    let hold = Hold(lock(of: object), nil)
+    let hold = exclusive(in: object)
     let result = try body()
     hold.end()
     return result
   }
 
   /// Nobody else looks for names in the directory or changes any until the end of what this gives.
-  func exclusive(in directory: ObjectNumber) -> Hold { Hold(lock(of: directory), nil) }
+  func exclusive(in directory: ObjectNumber) -> Hold {
+    Hold(shard(of: directory), directory, nil)
+  }
 
   /// The same in two directories.
   func exclusive(in one: ObjectNumber, _ other: ObjectNumber) -> Hold {
-    let (first, second) = (index(of: one), index(of: other))
-    // Locks are taken in index order, which prevents deadlocks. Two directories may share one lock.
-    return Hold(locks[min(first, second)], first == second ? nil : locks[max(first, second)])
+    guard one != other else { return exclusive(in: one) }
+    // In one order always, which prevents deadlocks.
+    let isFirst = (one.device, one.inode) < (other.device, other.inode)
+    let (first, second) = isFirst ? (one, other) : (other, one)
+    return Hold(shard(of: first), first, (shard(of: second), second))
   }
 
   /// One lock or two, held until this ends.
   struct Hold: ~Copyable {
-    private let first: Lock
-    private let second: Lock?
+    private struct Held {
+      let shard: Shard
+      let directory: ObjectNumber
+      let lock: ReadWriteLock
 
-    fileprivate init(_ first: Lock, _ second: Lock?) {
-      self.first = first
-      self.second = second
+      init(_ shard: Shard, _ directory: ObjectNumber) {
+        self.shard = shard
+        self.directory = directory
+        lock = shard.enter(directory)
+        lock.lockForWriting()
+      }
+
+      /// What the last lookup has not found may have been added.
+      func end() {
+        shard.missing.store(0, ordering: .relaxed)
+        lock.unlock()
+        shard.leave(directory)
+      }
+    }
+    private let first: Held
+    private let second: Held?
+
+    fileprivate init(
+      _ shard: Shard, _ directory: ObjectNumber, _ other: (shard: Shard, directory: ObjectNumber)?
+    ) {
       LockRank.names.enter()
-      first.lock.lockForWriting()
-      second?.lock.lockForWriting()
+      first = Held(shard, directory)
+      second = other.map { Held($0.shard, $0.directory) }
     }
 
     /// Whether a lookup has not found a name in the directory just before, and nothing has changed since.
@@ -103,7 +163,7 @@ final class NameLocks: Sendable {
     /// With `thread`, where others change names: whether that was its last lookup, a moment ago.
     func remembers(missing name: Name, in directory: ObjectNumber, by thread: Int32? = nil) -> Bool {
       let hash = NameLocks.hash(name, directory)
-      return first.remembers(hash, by: thread) || second?.remembers(hash, by: thread) == true
+      return first.shard.remembers(hash, by: thread) || second?.shard.remembers(hash, by: thread) == true
     }
 
     /// It ends here, and where it is left by an error.
@@ -124,9 +184,7 @@ final class NameLocks: Sendable {
     return (hasher.finalize() | 1) << 22
   }
 
-  private func lock(of directory: ObjectNumber) -> Lock { locks[index(of: directory)] }
-
-  private func index(of directory: ObjectNumber) -> Int {
-    Int((directory.inode &* 0x9e37_79b9_7f4a_7c15) >> 56) % locks.count
+  private func shard(of directory: ObjectNumber) -> Shard {
+    shards[Int((directory.inode &* 0x9e37_79b9_7f4a_7c15) >> 56) % shards.count]
   }
 }

@@ -235,7 +235,7 @@ struct DaemonFilterTests {
       note("PR_SET_DUMPABLE", clx_prctl(4, 1))
       errors["prlimit"] = clx_try_call(Int(clx_filter_prlimit()))
       errors["sched_setattr"] = clx_try_call(Int(clx_filter_sched_setattr()))
-      note("keys", clx_join_new_session_keyring())
+      errors["keys"] = clx_try_call(Int(clx_filter_keyctl()))
       return errors
     }
     #expect(errors.count == 10 && errors.values.allSatisfy { $0 == EPERM }, "\(errors)")

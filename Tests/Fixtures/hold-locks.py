@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the Insula authors
+"""Holds the kernel's locks of files: PROGRAM FILE...
+
+PROGRAM is silent-filesystem.c, built. Each file is made and written to, from memory that this filesystem would
+have to fill: the kernel holds the file's lock as long as that does not happen. Prints "held", and stays until
+its input ends. Needs a user namespace of the caller's own (unshare -Urmp).
+"""
+import mmap, os, subprocess, sys, tempfile, time
+
+program, *files = sys.argv[1:]
+base = tempfile.mkdtemp()
+server = subprocess.Popen([program, base])
+end = time.monotonic() + 30
+while not os.path.exists(f"{base}/memory"):
+    assert server.poll() is None and time.monotonic() < end, "the filesystem is not mounted"
+    time.sleep(0.02)
+silent = os.open(f"{base}/memory", os.O_RDONLY)
+reading, writing = os.pipe()
+for name in files:
+    if os.fork() == 0:
+        memory = mmap.mmap(silent, 100, mmap.MAP_PRIVATE, mmap.PROT_READ)
+        written = os.open(name, os.O_WRONLY | os.O_CREAT, 0o666)
+        # Its number in the namespace whose /proc this is.
+        os.write(writing, os.readlink("/proc/self").encode() + b"\n")
+        os.write(written, memoryview(memory))
+        os._exit(0)
+with os.fdopen(reading) as numbers:
+    writers = [next(numbers).strip() for _ in files]
+def waits(process):
+    with open(f"/proc/{process}/wchan") as file:
+        return "folio" in file.read()
+while not all(waits(writer) for writer in writers):
+    assert time.monotonic() < end, "not all files are written to"
+    time.sleep(0.05)
+print("held", flush=True)
+sys.stdin.read()

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// A user who holds the kernel's locks of files, by writes that never end, holds up nobody else: neither by
+/// what waits for those locks, nor when the worker dies by whose threads they are waited for.
+///
+/// A file's lock in one view of the tree is another one than in another view or beside the tree.
+@Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .mayTake(seconds: 240))
+struct HeldLockTests {
+  enum Place: CaseIterable { case volume, home }
+  enum Change: String, CaseIterable {
+    case mode = "chmod 604"
+    case name = "rm"
+  }
+  /// More than there are threads for all, and for the user.
+  private static let count = 24
+
+  private let run: RunFixture
+  private let other: TemporaryAccount
+
+  init() throws {
+    run = try RunFixture()
+    other = try TemporaryAccount()
+    try run.succeed("user", "add", other.account.name, "--store", run.mounted.store)
+  }
+
+  /// A directory of the user's, by a path beside the one through the whole tree, and by that one.
+  private func directory(_ place: Place) throws -> (held: String, inTree: String) {
+    let temporary = run.mounted.temporary
+    try temporary.makeDirectory("own", mode: 0o755)
+    let own = temporary.appending("own")
+    try #require(chown(own, run.user.uid, run.user.gid) == 0)
+    switch place {
+    case .volume:
+      let added = try run.shell("\"$INSULA\" volume add --store \"$POINT\" \(own) --at held")
+      try #require(added.ending == .ok, "\(added)")
+      return (own, run.mounted.path("Volumes/held"))
+    case .home:
+      let mounted = try run.shell("\"$INSULA\" mount --files \"$POINT\" \(own)")
+      try #require(mounted.ending == .ok, "\(mounted)")
+      return (own + "/Documents", run.mounted.path("Users/\(run.user.name)/Documents"))
+    }
+  }
+
+  /// A process that goes on until its input ends.
+  private final class Background {
+    let process = Process()
+    private let input = Pipe()
+
+    init(_ words: [String], as user: Account, output: String, _ temporary: TemporaryDirectory) throws {
+      process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+      process.arguments = ["--reuid=\(user.uid)", "--regid=\(user.gid)", "--clear-groups"] + words
+      process.environment = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": temporary.path]
+      process.standardInput = input
+      try #require(FileManager.default.createFile(atPath: output, contents: nil))
+      process.standardOutput = FileHandle(forWritingAtPath: output)
+      try Program.withSignalsUnblocked { try process.run() }
+    }
+
+    func end() throws {
+      try input.fileHandleForWriting.close()
+      process.waitUntilExit()
+    }
+  }
+
+  private func hold(_ files: [String]) throws -> Background {
+    let temporary = run.mounted.temporary
+    let program = temporary.appending("silent-filesystem")
+    let built = try Program.run([
+      "sh", "-c", "gcc -Wall -Werror -o \"$0\" \"$1\" $(pkg-config --cflags --libs fuse3)", program,
+      Checkout.path("Tests/Fixtures/silent-filesystem.c"),
+    ])
+    try #require(built.status == 0, "\(built.errors)")
+    let script = try temporary.write(
+      String(contentsOfFile: Checkout.path("Tests/Fixtures/hold-locks.py"), encoding: .utf8), to: "hold.py")
+    try #require(chmod(script, 0o644) == 0 && chmod(program, 0o755) == 0)
+    let output = temporary.appending("held")
+    let words = ["unshare", "-Urmp", "--fork", "--kill-child", "/usr/bin/python3", script, program] + files
+    let holder = try Background(words, as: run.user, output: output, temporary)
+    try #require(
+      eventually { FD.text(of: output, limit: 100) == "held\n" || !holder.process.isRunning },
+      "\(FD.text(of: output, limit: 100) ?? "")")
+    try #require(holder.process.isRunning)
+    return holder
+  }
+
+  /// Somebody else looks, and makes something.
+  private func othersAreServed(_ step: String) throws {
+    let home = run.mounted.path("Users/\(other.account.name)")
+    let served = try run.shell("timeout 20 sh -c 'ls $POINT/Users && mkdir \(home)/\(step)'", as: other.account)
+    #expect(served.ending == .ok, "\(step): \(served)")
+  }
+
+  @Test(arguments: Place.allCases, Change.allCases) func nobodyElseWaits(place: Place, change: Change) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let directory = try directory(place)
+    let names = (0..<Self.count).map { "g\($0)" }
+    let holder = try hold(names.map { "\(directory.held)/\($0)" })
+    let worker = try #require(try run.mounted.daemon())
+    let script = "cd '\(directory.inTree)' && for f in g*; do \(change.rawValue) $f & done; wait"
+    let changes = try Background(
+      ["sh", "-c", script], as: run.user, output: run.mounted.temporary.appending("changed"),
+      run.mounted.temporary)
+    // Those that take names away wait for each other in the kernel as well: their directory has one lock.
+    let wait = change == .mode ? "chmod_common" : "vfs_unlink"
+    #expect(eventually { waits(worker, in: wait) })
+    try othersAreServed("before")
+    #expect(kill(worker, SIGKILL) == 0)
+    try othersAreServed("after")
+    #expect(try run.mounted.daemon().map { $0 != worker } == true)
+    try holder.end()
+    try changes.end()
+    let found = try run.shell("cd '\(directory.inTree)' && stat -c %a g* 2>&1 | sort | uniq -c")
+    switch change {
+    case .mode: #expect(found.output.trimmingCharacters(in: .whitespaces) == "\(Self.count) 604\n", "\(found)")
+    case .name: #expect(found.output.contains("No such file"), "\(found)")
+    }
+    #expect(eventually { !waits(worker, in: wait) })
+  }
+}
