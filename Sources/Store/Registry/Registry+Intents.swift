@@ -62,6 +62,28 @@ extension Registry {
     }
   }
 
+  /// Says that this process is about to end what was stopped; false if somebody has ended it, or is at it.
+  ///
+  /// As long as it is at it, nothing else is done at the intent's paths.
+  package func claim(_ noted: NotedIntent) throws(StoreError) -> Bool {
+    try use { (database) throws(StoreError) in
+      guard try Self.isThere(noted, in: database) else { return false }
+      let key = Self.key(noted.number, database)
+      return Self.live.withLock { live in
+        guard live[key] == nil else { return false }
+        live[key] = noted.intent
+        return true
+      }
+    }
+  }
+
+  /// Whether an intent is still noted, and not another one that has got its number.
+  private static func isThere(
+    _ noted: NotedIntent, in database: borrowing Database
+  ) throws(StoreError) -> Bool {
+    try intents(in: database).contains { $0.number == noted.number && $0.intent == noted.intent }
+  }
+
   /// Whether the list of apps is as it was when the intent was made up.
   private static func check(_ intent: TreeIntent, in database: borrowing Database) throws(StoreError) {
     let app = intent.app
@@ -97,6 +119,10 @@ extension Registry {
   package func finish(_ noted: NotedIntent) throws(StoreError) {
     try changeTypes(of: noted.intent.app.user) { (database) throws(StoreError) in
       let intent = noted.intent
+      // Whoever comes late changes nothing that somebody else is at.
+      guard try Self.isThere(noted, in: database) else {
+        throw .appBusy(identifier: intent.app.identifier.text)
+      }
       if intent.work != .uninstall { try Self.recordRoot(of: intent.app, in: database) }
       switch intent.work {
       case .install: try Self.add(intent.app, to: database)
@@ -112,6 +138,7 @@ extension Registry {
   /// Takes an intent off of which nothing has been done.
   package func abandon(_ noted: NotedIntent) throws(StoreError) {
     try change { (database) throws(StoreError) in
+      guard try Self.isThere(noted, in: database) else { return }
       try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
     }
   }
