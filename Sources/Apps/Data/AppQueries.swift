@@ -123,7 +123,7 @@ package struct AppQueries {
     }
     let containers = try making()
     return try Installer.alone(for: user, in: "Users/\(home)/", store, registry) { () throws(StoreError) in
-      try containers.make(kind, identifier, for: app, home: home).path
+      try containers.make(kind, identifier, for: app, home: home, ifInstalled: true).path
     }
   }
 }
