@@ -100,6 +100,9 @@ package struct AppRequestHandler: Sendable {
       case .restoreRemoved(let number): return .removed(try restoreRemoved(number, by: caller))
       case .deleteRemoved(let number, let user):
         return .removed(try deleteRemoved(number, of: user, by: caller, isCancelled: wait.isCancelled))
+      case .forgetEjectedHome(let name):
+        try forgetEjectedHome(name, by: caller)
+        return .done
       case .forget(let former):
         try forget(former, by: caller)
         return .done

@@ -65,6 +65,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyConsents(user: UInt32, limit: Int)
   /// It was given to an account besides its own.
   case additionalID(user: UInt32, account: UInt32)
+  /// Nothing is noted of one.
+  case noEjectedHome(name: String)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case appOfFormerRoot(identifier: String, team: String)
   case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
@@ -250,6 +252,7 @@ extension StoreError: CustomStringConvertible {
     case .additionalID(let user, let account):
       "uid \(user) is an additional ID of \(Self.who(account)) (/etc/subuid), for which no app runs, "
         + "so nothing is decided for it; run the command as that account"
+    case .noEjectedHome(let name): "no home of \(name) was ejected"
     case .tooManyConsents(let user, let limit):
       "uid \(user) has decided \(limit) times about apps and private data, which is as often as a user can; "
         + "uninstall apps, or take decisions back with 'insula consent reset ID'"
@@ -303,7 +306,7 @@ extension StoreError {
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
-      .tooManyConsents, .additionalID,
+      .tooManyConsents, .additionalID, .noEjectedHome,
       .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:

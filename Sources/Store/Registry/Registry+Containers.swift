@@ -66,10 +66,10 @@ extension Registry {
 
   /// A container without an app is nobody's: nothing would ever remove it.
   private static func require(
-    _ app: InstalledApp, for container: ContainerRecord, in database: borrowing Database
+    _ app: InstalledApp, for container: ContainerRecord, hiding lost: InstalledApp?,
+    in database: borrowing Database
   ) throws(StoreError) {
-    var current = try find(app.identifier, of: container.user, in: database)
-    if current == nil { current = try find(app.identifier, of: nil, in: database) }
+    let current = try Self.app(app.identifier, for: container.user, hiding: lost, in: database)
     let isWanted =
       switch container.kind {
       case .data: true
@@ -90,8 +90,11 @@ extension Registry {
   package func note(
     _ container: ContainerRecord, for app: InstalledApp? = nil
   ) throws(StoreError) -> ContainerRecord {
-    try change { (database) throws(StoreError) in
-      if let app { try Self.require(app, for: container, in: database) }
+    var lost: InstalledApp?
+    if let app { lost = try lostApp(app.identifier, of: container.user) }
+    let hidden = lost
+    return try change { (database) throws(StoreError) in
+      if let app { try Self.require(app, for: container, hiding: hidden, in: database) }
       let path = database.path
       let former = try database.rows(
         """
