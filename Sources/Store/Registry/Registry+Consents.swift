@@ -99,7 +99,7 @@ extension Registry {
     try change { (database) throws(StoreError) in
       try Self.requireApp(of: consent, app, hiding: lost, in: database)
       try Self.requireRoom(for: consent, in: database)
-      try Self.noteHolder(of: consent.user, in: database)
+      try noteHolder(of: consent.user, in: database)
       try database.run(
         """
         INSERT OR REPLACE INTO consents (identifier, user, service, team, root, allowed, changed)

@@ -21,6 +21,8 @@ package final class Registry: Sendable {
   private let isCopy: Bool
   /// Whether something is at a path below the root of the store's tree.
   private let isThere = Mutex<@Sendable (_ path: String) -> Bool>({ _ in true })
+  /// Whose the home of a name is; nothing in it is looked at.
+  private let homeOwner = Mutex<@Sendable (_ name: String) -> UInt32?>({ _ in nil })
 
   /// Opens the registry of a store; a store of an earlier version gets one.
   ///
@@ -106,7 +108,18 @@ package final class Registry: Sendable {
   /// From now on it knows which bundles are there.
   private func look(in store: Store) {
     isThere.withLock { $0 = { path in (try? store.tree.status(at: path)) != nil } }
+    homeOwner.withLock {
+      $0 = { name in
+        guard let users = try? store.tree.openDirectory("Users"), let status = try? users.fd.status(of: name),
+          status.isDirectory
+        else { return nil }
+        return status.st_uid
+      }
+    }
   }
+
+  /// Whose the home of a name is, if it lies in the store.
+  func ownerOfHome(_ name: String) -> UInt32? { homeOwner.withLock { $0 }(name) }
 
   /// Whether something is at a path below the root of the tree; also if that can't be told.
   func isThere(_ path: String) -> Bool { isThere.withLock { $0 }(path) }
