@@ -107,10 +107,14 @@ package final class Registry: Sendable {
 
   /// From now on it knows which bundles are there.
   private func look(in store: Store) {
-    isThere.withLock { $0 = { path in (try? store.tree.status(at: path)) != nil } }
+    // Whoever keeps a registry keeps no store open.
+    isThere.withLock {
+      $0 = { [weak store] path in store.map { (try? $0.tree.status(at: path)) != nil } ?? true }
+    }
     homeOwner.withLock {
-      $0 = { name in
-        guard let users = try? store.tree.openDirectory("Users"), let status = try? users.fd.status(of: name),
+      $0 = { [weak store] name in
+        guard let store, let users = try? store.tree.openDirectory("Users"),
+          let status = try? users.fd.status(of: name),
           status.isDirectory
         else { return nil }
         return status.st_uid
