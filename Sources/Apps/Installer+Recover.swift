@@ -29,7 +29,7 @@ extension Installer {
     for noted in try registered({ () throws(StoreError) in try registry.intents() })
     where !noted.isLive && scope.reaches(noted.intent.app.path.utf8, outside: outside) {
       do throws(AppFailure) {
-        try endInPlace(noted)
+        try endInTurn(noted)
       } catch {
         if case .store = error { throw error }
         failures.append(error)
@@ -82,6 +82,18 @@ extension Installer {
     FormerWorkers.awaitEnd(onDevice: home.number.device)
   }
 
+  /// One thread at a time ends a change: of what another one has ended, the paths may be somebody else's by
+  /// now.
+  private func endInTurn(_ noted: NotedIntent) throws(AppFailure) {
+    try Self.endings.with("\(noted.number) \(store.path)") { () throws(AppFailure) in
+      guard try registered({ () throws(StoreError) in try registry.claim(noted) }) else { return }
+      defer { registry.leave(noted) }
+      try endInPlace(noted)
+    }
+  }
+
+  private static let endings = KeyedTurns<String>()
+
   private func endInPlace(_ noted: NotedIntent) throws(AppFailure) {
     let path = BundlePlace(path: noted.intent.app.path).parent
     let directory: OwnedFD
@@ -117,8 +129,7 @@ extension Installer {
     switch intent.work {
     case .install, .update:
       guard seal == intent.app.seal else {
-        try registered { () throws(StoreError) in try registry.abandon(noted) }
-        return settle(intent, isDone: false)
+        return try abandon(noted)
       }
       if let before = intent.before, !before.path.hasSameBytes(as: intent.app.path), let directory {
         let old = try registered { () throws(StoreError) in
@@ -132,15 +143,21 @@ extension Installer {
       }
     case .uninstall:
       if let directory, directory.has(place.name) {
-        try registered { () throws(StoreError) in try registry.abandon(noted) }
-        return settle(intent, isDone: false)
+        return try abandon(noted)
       }
     }
-    try commit(noted, directory)
     settle(intent, isDone: true)
+    try commit(noted, directory)
+  }
+
+  private func abandon(_ noted: NotedIntent) throws(AppFailure) {
+    settle(noted.intent, isDone: false)
+    try registered { () throws(StoreError) in try registry.abandon(noted) }
   }
 
   /// As long as a change was interrupted, what it was about counted as either.
+  ///
+  /// Before the intent is taken off: from then on somebody else's app may get the path.
   private func settle(_ intent: TreeIntent, isDone: Bool) {
     let (old, new): (InstalledApp?, InstalledApp?) =
       intent.work == .uninstall ? (intent.app, nil) : (intent.before, intent.app)

@@ -24,6 +24,11 @@ extension Installer {
     try registered { () throws(StoreError) in try registry.isInEjectedHome(path) }
   }
 
+  /// Whether an app is in a home that was ejected, and stands in nobody's way.
+  func isLost(_ app: InstalledApp) throws(AppFailure) -> Bool {
+    try registered { () throws(StoreError) in try registry.isLost(app) }
+  }
+
   /// Brings what is noted of a stray in line with what is there, unless it is noted of another home of that
   /// name, which may come back.
   private func settle(

@@ -91,7 +91,8 @@ package final class Installer: Sendable {
     _ contents: AppContents, named name: String, in directory: borrowing AppsDirectory,
     _ report: InstallReport
   ) throws(AppFailure) {
-    let apps = try apps(seenIn: directory)
+    var apps: [InstalledApp] = []
+    for app in try self.apps(seenIn: directory) where try !isLost(app) { apps.append(app) }
     if let known = apps.first(where: {
       $0.identifier.isSame(as: contents.identifier) && $0.user == directory.user
     }) {

@@ -34,6 +34,8 @@ package enum AppRequest: Equatable, Sendable {
   case deleteRemoved(Int64?, of: UInt32?)
   /// Forget what counts for a user, unless they have a home.
   case forget(FormerUser)
+  /// Forget the home of that name that was ejected.
+  case forgetEjectedHome(String)
   /// Assign a team to the root with that fingerprint, and to no other.
   case assign(team: String, root: [UInt8])
 
@@ -50,7 +52,8 @@ package enum AppRequest: Equatable, Sendable {
 extension AppRequest: Codable {
   private enum Action: String, Codable {
     case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
-    case removed, restoreRemoved, deleteRemoved, forget, forgetHome, assign
+    case removed, restoreRemoved, deleteRemoved, forget, forgetHome, forgetEjectedHome
+    case assign
   }
 
   private enum Key: String, CodingKey {
@@ -98,6 +101,7 @@ extension AppRequest: Codable {
           of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
       case .forget: .forget(try former(isHomeAlone: false))
       case .forgetHome: .forget(try former(isHomeAlone: true))
+      case .forgetEjectedHome: .forgetEjectedHome(try fields.decode(String.self, forKey: .home))
       case .assign:
         .assign(
           team: try fields.decode(String.self, forKey: .team),
@@ -159,6 +163,9 @@ extension AppRequest: Codable {
       try fields.encode(former.user, forKey: .user)
       try fields.encodeIfPresent(former.removedHome, forKey: .home)
       try fields.encodeIfPresent(former.successor, forKey: .successor)
+    case .forgetEjectedHome(let name):
+      try encode(.forgetEjectedHome)
+      try fields.encode(name, forKey: .home)
     case .assign(let team, let root):
       try encode(.assign)
       try fields.encode(team, forKey: .team)

@@ -55,6 +55,16 @@ extension AppRequestHandler {
     return Forgetting(parts: parts, aside: aside)
   }
 
+  /// Forgets a home that was ejected, and will not come back.
+  package func forgetEjectedHome(_ name: String, by caller: CallerIdentity) throws(ControlFailure) {
+    if caller.uid != 0, caller.uid != ProcessID.user { throw ControlFailure("only root may do this", .EPERM) }
+    do throws(StoreError) {
+      try store.forgetEjectedHome(name, in: registry)
+    } catch {
+      throw ControlFailure(error)
+    }
+  }
+
   /// In the log of whoever has it done: that of the user is the next holder's.
   private func note(_ forgotten: Registry.Forgotten, of user: UInt32, by caller: CallerIdentity) {
     let what = [

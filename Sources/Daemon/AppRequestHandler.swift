@@ -46,6 +46,7 @@ package struct AppRequestHandler: Sendable {
   @discardableResult
   package func recover(clearing: Bool = true) throws(AppFailure) -> [AppFailure] {
     let failures = try installer().recover(clearing: clearing)
+    try followNumbers()
     try recoverSystem()
     return failures
   }
@@ -62,8 +63,14 @@ package struct AppRequestHandler: Sendable {
   func recover(inHome home: [UInt8]) throws(AppFailure) -> [AppFailure] {
     let installer = try installer()
     let failures = try installer.recover(.home(home))
+    try followNumbers(inHome: String(decoding: home, as: UTF8.self))
     try installer.completeNotes(.home(home))
     return failures
+  }
+
+  /// Accounts may have got other numbers while nobody served the store.
+  private func followNumbers(inHome home: String? = nil) throws(AppFailure) {
+    do throws(StoreError) { try store.followNumbers(in: registry, home: home) } catch { throw .store(error) }
   }
 
   /// Does what is asked; the reply says what came of it.
@@ -100,6 +107,9 @@ package struct AppRequestHandler: Sendable {
       case .restoreRemoved(let number): return .removed(try restoreRemoved(number, by: caller))
       case .deleteRemoved(let number, let user):
         return .removed(try deleteRemoved(number, of: user, by: caller, isCancelled: wait.isCancelled))
+      case .forgetEjectedHome(let name):
+        try forgetEjectedHome(name, by: caller)
+        return .done
       case .forget(let former):
         try forget(former, by: caller)
         return .done

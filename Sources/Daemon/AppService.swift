@@ -114,6 +114,18 @@ final class AppService: Sendable {
     }
   }
 
+  /// Why nothing that was decided under a user's number is for them: it is another account's, whose number
+  /// has changed since the store is served.
+  func reasonToDecideNothing(for user: UInt32) -> ControlFailure? {
+    guard store.description.mode == .system, let registry = try? knownRegistry() else { return nil }
+    do throws(StoreError) {
+      try registry.requireOwnDecisions(of: user)
+      return nil
+    } catch {
+      return ControlFailure(error)
+    }
+  }
+
   /// From here on, changes reach those who look at the tree, and what was granted to apps that go is taken
   /// back.
   func serve(

@@ -20,7 +20,18 @@ struct Services: Sendable {
   let settings: Service.Settings
 
   /// Runs on the control socket's thread: what looks at the disk or takes its time is a job.
+  ///
+  /// Who has another account's number since the store is served gets to nothing that was decided under it.
   func answer(_ call: ControlCall) -> ControlAnswer {
+    let answer = self.answerToHolder(of: call)
+    guard call.request.dependsOnDecisions, case .job(let queue, let job) = answer else { return answer }
+    return .job(queue) { [apps] reporter in
+      if let failure = apps.reasonToDecideNothing(for: call.caller.uid) { return .failure(failure) }
+      return job(reporter)
+    }
+  }
+
+  private func answerToHolder(of call: ControlCall) -> ControlAnswer {
     let queries = AppQueryHandler(store: store, apps: apps, caller: call.caller)
     switch call.request {
     case .status: return .reply(.status(status))
@@ -142,5 +153,15 @@ struct Services: Sendable {
     status.identity = store.identity
     status.mountDevice = server.mountDevice
     return status
+  }
+}
+
+extension ControlRequest {
+  /// Whether it gives, or uses, what users have decided, or says what they have done.
+  fileprivate var dependsOnDecisions: Bool {
+    switch self {
+    case .grant, .grants, .run, .consent, .choose, .documents, .log, .volume: true
+    default: false
+    }
   }
 }

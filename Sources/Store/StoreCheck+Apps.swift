@@ -149,9 +149,15 @@ extension StoreCheck {
         .failure, "\(store.path)/tree/\(app.path)",
         "is noted as an app of uid \(user), but the home is of uid \(owner), who can't start it",
         "'insula check --repair' gives it to the owner of the home, unless the owner has another copy"
-      ) { () throws(Errno) in
+      ) { [store] () throws(Errno) in
         do throws(StoreError) {
-          guard try registry?.give(app, to: owner) == true else { throw StoreError.noApp(identifier: "") }
+          guard let registry else { throw StoreError.noApp(identifier: "") }
+          // Accounts may have exchanged their numbers.
+          try store.followNumbers(in: registry)
+          if try registry.apps().contains(where: { $0.path.hasSameBytes(as: app.path) && $0.user == owner }) {
+            return
+          }
+          guard try registry.give(app, to: owner) else { throw StoreError.noApp(identifier: "") }
         } catch {
           throw .EEXIST
         }

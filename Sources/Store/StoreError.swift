@@ -65,6 +65,10 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooManyConsents(user: UInt32, limit: Int)
   /// It was given to an account besides its own.
   case additionalID(user: UInt32, account: UInt32)
+  /// Nothing is noted of one.
+  case noEjectedHome(name: String)
+  /// What was decided under it is another account's, which has another number by now.
+  case numberOfOther(user: UInt32, name: String, number: UInt32)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case appOfFormerRoot(identifier: String, team: String)
   case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
@@ -250,6 +254,10 @@ extension StoreError: CustomStringConvertible {
     case .additionalID(let user, let account):
       "uid \(user) is an additional ID of \(Self.who(account)) (/etc/subuid), for which no app runs, "
         + "so nothing is decided for it; run the command as that account"
+    case .noEjectedHome(let name): "no home of \(name) was ejected"
+    case .numberOfOther(let user, let name, let number):
+      "what was decided for uid \(user) is the decision of \(name), who has uid \(number) now; "
+        + "run 'insula restart' as root, or mount the store again, so that it follows \(name)"
     case .tooManyConsents(let user, let limit):
       "uid \(user) has decided \(limit) times about apps and private data, which is as often as a user can; "
         + "uninstall apps, or take decisions back with 'insula consent reset ID'"
@@ -303,7 +311,7 @@ extension StoreError {
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
-      .tooManyConsents, .additionalID,
+      .tooManyConsents, .additionalID, .numberOfOther, .noEjectedHome,
       .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:

@@ -36,7 +36,7 @@ final class AppFixture {
     store = try Store(opening: path, isShared ? .inspect : .exclusive)
     account = try #require(Program.isRoot ? Account.named("nobody") : Account.numbered(ProcessID.user))
     try Homes(tree: store.tree, path: path + "/tree", mode: store.description.mode).add(account.name)
-    registry = try Registry(state: store.state, path: path + "/state")
+    registry = try Registry(of: store)
     keys = try TemporaryDirectory.open(try temporary.makeDirectory("keys", mode: 0o700))
     trusted = try TemporaryDirectory.open(try temporary.makeDirectory("store/keys/trust", mode: 0o700))
     for team in teams {

@@ -102,6 +102,20 @@ internal import Testing
     #expect(rows.map(\.team) == [own.signer])
   }
 
+  /// Nothing would ever remove a container without an app.
+  @Test func appThatIsUninstalledMeanwhileGetsNone() throws {
+    let user = fixture.account.uid
+    let queries = AppQueries(fixture.store, fixture.registry)
+    #expect(throws: StoreError.noApp(identifier: strange.identifier.text)) {
+      _ = try queries.path(of: .documents, strange.identifier, for: user) { () throws(StoreError) in
+        _ = try fixture.registry.remove(strange.identifier, of: nil, keepingData: false)
+        return try Containers(fixture.store, fixture.registry)
+      }
+    }
+    #expect(try fixture.registry.containers(user: user).isEmpty)
+    #expect(try fixture.names("\(fixture.home)/Library/Containers") == [])
+  }
+
   enum Way: CaseIterable {
     case launch, path
   }

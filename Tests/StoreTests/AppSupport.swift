@@ -39,7 +39,7 @@ struct TestFixture {
     let user = Program.isRoot ? Account.named("nobody") : Account.numbered(ProcessID.user)
     account = try #require(user)
     try Homes(tree: store.tree, path: made.path + "/tree", mode: store.description.mode).add(account.name)
-    registry = try Registry(state: store.state, path: made.path + "/state")
+    registry = try Registry(of: store)
   }
 
   func containers() throws -> Containers { try Containers(store, registry) }

@@ -79,6 +79,17 @@ package final class TemporaryAccount: Sendable {
     return try body(Account(name: name, uid: account.uid, gid: account.gid, home: account.home))
   }
 
+  /// Gives each of two accounts the other one's number; what is known of them here stays as it was.
+  package func exchangeNumbers(with other: TemporaryAccount) throws {
+    let between = max(account.uid, other.account.uid) + 500_000
+    for (name, number) in [
+      (account.name, between), (other.account.name, account.uid), (account.name, other.account.uid),
+    ] {
+      let result = try administer(["usermod", "--uid", "\(number)", name])
+      guard result.status == 0 else { throw MountedStore.Failure(words: result.errors) }
+    }
+  }
+
   /// The first of the IDs that useradd(8) has given it for its user namespaces.
   ///
   /// Nil where the machine does not do that.

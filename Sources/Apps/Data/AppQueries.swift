@@ -26,7 +26,14 @@ package struct AppQueries {
   package func apps(for user: UInt32?) throws(StoreError) -> [AppDescription] {
     let apps = try registry?.apps(for: user) ?? []
     // The own one comes before the machine's of the same identifier, which its owner does not get to see.
-    let own = Set(apps.filter { $0.user != nil }.map(\.identifier))
+    var own: Set<AppIdentifier> = []
+    for app in apps where user != nil && app.user != nil {
+      // Nothing is looked at for one that hides none.
+      let others = apps.filter { $0.user == nil && $0.identifier == app.identifier }
+      if others.isEmpty { continue }
+      if let registry, try registry.isLost(app) { continue }
+      own.insert(app.identifier)
+    }
     let updates = try registry?.waitingUpdates() ?? []
     let former = try registry?.formerRoots() ?? [:]
     return apps.filter { user == nil || $0.user != nil || !own.contains($0.identifier) }.map { app in
@@ -123,7 +130,7 @@ package struct AppQueries {
     }
     let containers = try making()
     return try Installer.alone(for: user, in: "Users/\(home)/", store, registry) { () throws(StoreError) in
-      try containers.make(kind, identifier, for: app, home: home).path
+      try containers.make(kind, identifier, for: app, home: home, ifInstalled: true).path
     }
   }
 }

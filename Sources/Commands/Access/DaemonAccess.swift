@@ -180,6 +180,10 @@ struct DaemonAccess: StoreAccess {
     }
   }
 
+  func forgetEjectedHome(_ name: String) throws {
+    try change(.forgetEjectedHome(name)) { $0 == .done ? () : nil }
+  }
+
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]? {
     try change(.assign(team: team, root: root)) {
       if case .assigned(_, let former) = $0 { .some(former) } else { nil }

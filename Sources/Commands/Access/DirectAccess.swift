@@ -149,6 +149,12 @@ struct DirectAccess: StoreAccess {
     return forgotten.parts.contains(.decisions) && former.successor != nil ? forgotten.aside : nil
   }
 
+  func forgetEjectedHome(_ name: String) throws {
+    try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
+      try handler.forgetEjectedHome(name, by: .ourselves)
+    }
+  }
+
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]? {
     try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
       try handler.assign(team, to: root, by: .ourselves)

@@ -96,6 +96,9 @@ protocol StoreAccess {
   @discardableResult
   func forget(_ former: FormerUser) throws -> [LeftBehind]?
 
+  /// Forgets the home of that name that was ejected.
+  func forgetEjectedHome(_ name: String) throws
+
   /// Assigns a team to a root that the store trusts; gives the root that it was assigned to before.
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]?
 

@@ -16,23 +16,38 @@ struct UserRemoveCommand: Command {
       .init(
         name: "delete-home",
         help: "confirm that all files in the home are to be deleted; without this nothing is removed"),
+      .init(
+        name: "ejected",
+        help: "forget the home of that name that was ejected, for good; its files stay where they are"),
       HomesAccess.storeOption,
     ],
     details: [
-      "The account itself is kept; it belongs to the machine."
+      "The account itself is kept; it belongs to the machine.",
+      """
+      Of a home that was ejected ('insula volume eject Users/NAME'), apps, containers and removed containers
+      stay noted until it comes back. If it will not, --ejected forgets them. What is in another home of that
+      name stays.
+      """,
     ])
 
   private let name: String
   private let store: String?
   private let isMeant: Bool
+  private let isEjected: Bool
 
   init(_ arguments: ParsedArguments) {
     name = arguments.argument(0) ?? ""
     store = arguments.value("store")
     isMeant = arguments.has("delete-home")
+    isEjected = arguments.has("ejected")
   }
 
   func run(in context: Context) throws -> ExitCode {
+    if isEjected {
+      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forgetEjectedHome(name)
+      context.console.say("The ejected home of \(name) is forgotten.")
+      return .ok
+    }
     try HomesAccess.open(store, writing: false, context) { try $0.require(name) }
     guard isMeant else {
       throw CommandFailure(

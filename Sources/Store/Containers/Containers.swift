@@ -84,15 +84,19 @@ package final class Containers: Sendable {
 
   /// Makes one container of an app, or completes it.
   ///
-  /// One that another team's apps have left, or share, is not for this one.
+  /// One that another team's apps have left, or share, is not for this one. Where nothing else keeps the app
+  /// from being uninstalled meanwhile, `ifInstalled` has that asked again.
   package func make(
-    _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String
+    _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String,
+    ifInstalled: Bool = false
   ) throws(StoreError) -> ContainerRecord {
-    try forHomeThatIsThere("Users/\(name)/").makeHere(kind, identifier, for: app, home: name)
+    try forHomeThatIsThere("Users/\(name)/").makeHere(
+      kind, identifier, for: app, home: name, ifInstalled: ifInstalled)
   }
 
   private func makeHere(
-    _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String
+    _ kind: ContainerKind, _ identifier: AppIdentifier, for app: InstalledApp, home name: String,
+    ifInstalled: Bool
   ) throws(StoreError) -> ContainerRecord {
     let home = try openHome(name)
     let owner = Owner(
@@ -106,11 +110,12 @@ package final class Containers: Sendable {
         uuid: UUIDText.random(), kind: kind, identifier: identifier, user: owner.uid, path: place,
         team: app.signer)
     }
-    var record = try note(new(), inHome: name)
+    let required = ifInstalled ? app : nil
+    var record = try note(new(), inHome: name, for: required)
     if record.isMarkedForRemoval {
       // An app that is installed again gets nothing of what the one before it has left.
       let stays = try remove(record)
-      record = try registry.note(new())
+      record = try registry.note(new(), for: required)
       // It would be removed while the app uses it, as soon as nothing stands in the way any more.
       if record.isMarkedForRemoval {
         throw .containerStays(path: "\(path)/\(place)", reason: stays?.reason ?? "it is in use")
@@ -132,15 +137,15 @@ package final class Containers: Sendable {
   /// Notes a container that is about to be made; if its user has as many as there can be, those are forgotten
   /// first that the user has removed.
   private func note(
-    _ container: ContainerRecord, inHome name: String
+    _ container: ContainerRecord, inHome name: String, for app: InstalledApp?
   ) throws(StoreError) -> ContainerRecord {
     do throws(StoreError) {
-      return try registry.note(container)
+      return try registry.note(container, for: app)
     } catch {
       guard case .tooManyContainers = error, try forgetRemoved(of: container.user, inHome: name) else {
         throw error
       }
-      return try registry.note(container)
+      return try registry.note(container, for: app)
     }
   }
 

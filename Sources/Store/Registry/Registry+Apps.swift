@@ -66,14 +66,22 @@ extension Registry {
 
   /// The app of that identifier that is there for a user: their own, or the machine's.
   ///
-  /// With no user, the machine's.
+  /// With no user, the machine's. An own one in a home that was ejected hides nobody else's.
   package func app(_ identifier: AppIdentifier, for user: UInt32?) throws(StoreError) -> InstalledApp? {
-    try use { (database) throws(StoreError) in
-      if let user, let own = try Self.find(identifier, of: user, in: database) {
-        return own
-      }
-      return try Self.find(identifier, of: nil, in: database)
+    let lost = try lostApp(identifier, of: user)
+    return try use { (database) throws(StoreError) in
+      try Self.app(identifier, for: user, hiding: lost, in: database)
     }
+  }
+
+  static func app(
+    _ identifier: AppIdentifier, for user: UInt32?, hiding lost: InstalledApp?,
+    in database: borrowing Database
+  ) throws(StoreError) -> InstalledApp? {
+    var own: InstalledApp?
+    if let user { own = try find(identifier, of: user, in: database) }
+    if let own, own != lost { return own }
+    return try find(identifier, of: nil, in: database) ?? own
   }
 
   /// Notes an app that was not there.

@@ -81,10 +81,10 @@ extension Registry {
   /// The app may have been removed since its user decided. The next app of that name must not find the
   /// decision.
   private static func requireApp(
-    of consent: ConsentRecord, _ app: InstalledApp?, in database: borrowing Database
+    of consent: ConsentRecord, _ app: InstalledApp?, hiding lost: InstalledApp?,
+    in database: borrowing Database
   ) throws(StoreError) {
-    var current = try find(consent.identifier, of: consent.user, in: database)
-    if current == nil { current = try find(consent.identifier, of: nil, in: database) }
+    let current = try Self.app(consent.identifier, for: consent.user, hiding: lost, in: database)
     guard let current, current.signer == consent.team, app == nil || app?.user == current.user else {
       throw .noApp(identifier: consent.identifier.text)
     }
@@ -95,10 +95,11 @@ extension Registry {
   /// Throws if the app is not installed any more; `app` is the copy of which the decision was made.
   package func put(_ consent: ConsentRecord, about app: InstalledApp? = nil) throws(StoreError) {
     try Self.requireAccount(consent.user)
+    let lost = try lostApp(consent.identifier, of: consent.user)
     try change { (database) throws(StoreError) in
-      try Self.requireApp(of: consent, app, in: database)
+      try Self.requireApp(of: consent, app, hiding: lost, in: database)
       try Self.requireRoom(for: consent, in: database)
-      try Self.noteHolder(of: consent.user, in: database)
+      try noteHolder(of: consent.user, in: database)
       try database.run(
         """
         INSERT OR REPLACE INTO consents (identifier, user, service, team, root, allowed, changed)

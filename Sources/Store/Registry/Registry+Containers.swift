@@ -64,12 +64,37 @@ extension Registry {
     }
   }
 
+  /// A container without an app is nobody's: nothing would ever remove it.
+  private static func require(
+    _ app: InstalledApp, for container: ContainerRecord, hiding lost: InstalledApp?,
+    in database: borrowing Database
+  ) throws(StoreError) {
+    let current = try Self.app(app.identifier, for: container.user, hiding: lost, in: database)
+    let isWanted =
+      switch container.kind {
+      case .data: true
+      case .group: current?.groups.contains { $0.isSame(as: container.identifier) } == true
+      case .cloud: current?.clouds.contains { $0.isSame(as: container.identifier) } == true
+      }
+    guard let current, current.signer == app.signer, isWanted else {
+      throw .noApp(identifier: app.identifier.text)
+    }
+  }
+
   /// Notes a container that is about to be made, or gives what is noted of it already.
   ///
   /// A home that was renamed or given to another account has containers that are noted for its former owner:
   /// what is there stays the same team's.
-  package func note(_ container: ContainerRecord) throws(StoreError) -> ContainerRecord {
-    try change { (database) throws(StoreError) in
+  ///
+  /// Throws if the app is given for which it is made, and is not installed any more.
+  package func note(
+    _ container: ContainerRecord, for app: InstalledApp? = nil
+  ) throws(StoreError) -> ContainerRecord {
+    var lost: InstalledApp?
+    if let app { lost = try lostApp(app.identifier, of: container.user) }
+    let hidden = lost
+    return try change { (database) throws(StoreError) in
+      if let app { try Self.require(app, for: container, hiding: hidden, in: database) }
       let path = database.path
       let former = try database.rows(
         """

@@ -152,7 +152,7 @@ extension Registry {
       let count = try database.count(
         "SELECT count(*) FROM openers WHERE user = ? AND type <> ?", .integer(Int64(user)), .text(type))
       guard count < Self.mostChoices else { throw .tooManyChoices(limit: Self.mostChoices) }
-      try Self.noteHolder(of: user, in: database)
+      try noteHolder(of: user, in: database)
       try database.run(
         "INSERT OR REPLACE INTO openers (user, type, identifier, team, root) VALUES (?, ?, ?, ?, ?)",
         .integer(Int64(user)), .text(type), .text(app.identifier.text), .text(app.team), .optional(app.root))

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Policy
 
 // Homes elsewhere that are ejected may come back, with what lies beside them and what is noted of their apps
 // and containers. Until then nothing of that is forgotten.
@@ -27,6 +28,32 @@ extension Registry {
   package func isInEjectedHome(_ path: String) throws(StoreError) -> Bool {
     guard let home = Homes.name(in: path) else { return false }
     return try ejectedHomes().contains { $0.name.elementsEqual(home.utf8) }
+  }
+
+  /// Whether an app is in a home that was ejected, and nothing is at its place, which may be another home's
+  /// by now: then it stands in nobody's way.
+  package func isLost(_ app: InstalledApp) throws(StoreError) -> Bool {
+    guard app.user != nil else { return false }
+    return try isInEjectedHome(app.path) && !isThere(app.path)
+  }
+
+  /// The app that a user has of an identifier, if it is lost.
+  ///
+  /// Nothing is looked at while others wait for the database: the disk may not answer.
+  func lostApp(_ identifier: AppIdentifier, of user: UInt32?) throws(StoreError) -> InstalledApp? {
+    guard let user else { return nil }
+    let own = try use { (database) throws(StoreError) in
+      try Self.find(identifier, of: user, in: database)
+    }
+    guard let own, try isLost(own) else { return nil }
+    return own
+  }
+
+  /// Whether an app is in a home of a name of which one was ejected.
+  static func mayBeLost(_ app: InstalledApp, in database: borrowing Database) throws(StoreError) -> Bool {
+    guard app.user != nil, let home = Homes.name(in: app.path) else { return false }
+    return try database.count(
+      "SELECT count(*) FROM ejected_homes WHERE name = ?", .bytes(Array(home.utf8))) > 0
   }
 
   /// Whether another home of a name was ejected than the one at a place, and may come back.
@@ -72,6 +99,64 @@ extension Registry {
       try database.run(
         "INSERT OR IGNORE INTO ejected_homes (name, path) VALUES (?, ?)", .bytes(Array(name.utf8)),
         .bytes(Array(source.utf8)))
+    }
+  }
+}
+
+// MARK: For good
+
+extension Store {
+  /// Forgets a home that was ejected, for good: what is noted of its apps and containers, and what was
+  /// removed from it.
+  ///
+  /// What is there is another home's of its name, and stays. What its owner has decided stays, too.
+  package func forgetEjectedHome(_ name: String, in registry: Registry) throws(StoreError) {
+    try Homes.checkName(name)
+    guard try registry.isInEjectedHome("Users/\(name)/.") else { throw .noEjectedHome(name: name) }
+    let prefix = "Users/\(name)/"
+    var lost = LostContents()
+    lost.isAll = !registry.isThere("Users/\(name)")
+    for app in try registry.apps() where app.path.utf8.starts(with: prefix.utf8) {
+      if !registry.isThere(app.path) { lost.apps.append(app) }
+    }
+    for container in try registry.containers() where container.path.utf8.starts(with: prefix.utf8) {
+      if !registry.isThere(container.path) { lost.containers.append(container) }
+    }
+    for removed in try registry.removedContainers()
+    where removed.container.path.utf8.starts(with: prefix.utf8) && openDirectory(of: removed) == nil {
+      lost.removed.append(removed.number)
+    }
+    try registry.forgetEjectedHome(name, lost)
+  }
+}
+
+/// What is noted of a home that was ejected, and is not there.
+private struct LostContents: Sendable {
+  var isAll = false
+  var apps: [InstalledApp] = []
+  var containers: [ContainerRecord] = []
+  var removed: [Int64] = []
+}
+
+extension Registry {
+  fileprivate func forgetEjectedHome(_ name: String, _ lost: LostContents) throws(StoreError) {
+    try changeTypes(of: nil) { (database) throws(StoreError) in
+      for noted in try Self.intents(in: database)
+      where !noted.isLive && lost.apps.contains(where: { noted.intent.isAbout($0) }) {
+        try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
+      }
+      for app in lost.apps where try Self.find(app.identifier, of: app.user, in: database) == app {
+        _ = try Self.remove(app.identifier, of: app.user, keepingData: true, from: database)
+      }
+      for container in lost.containers {
+        try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
+        try Self.dropGrants(into: container.path, in: database)
+      }
+      if lost.isAll { try Self.dropGrants(below: "Users/\(name)/", in: database) }
+      for number in lost.removed {
+        try database.run("DELETE FROM removed WHERE id = ?", .integer(number))
+      }
+      try database.run("DELETE FROM ejected_homes WHERE name = ?", .bytes(Array(name.utf8)))
     }
   }
 }

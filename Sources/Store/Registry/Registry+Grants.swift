@@ -88,7 +88,7 @@ extension Registry {
         throw .tooManyGrants(identifier: grant.identifier.text)
       }
       guard count.user < Self.mostGrantsOfUser else { throw .tooManyGrantsOfUser(user: grant.user) }
-      try Self.noteHolder(of: grant.user, in: database)
+      try noteHolder(of: grant.user, in: database)
       try database.run(
         """
         INSERT INTO grants

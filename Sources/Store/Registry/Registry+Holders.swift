@@ -11,9 +11,12 @@ extension Registry {
   /// Notes what the account of a number is called, before the first thing is noted for the number.
   ///
   /// Nothing is noted of accounts of a directory service, which would have to be asked.
-  static func noteHolder(of user: UInt32, in database: borrowing Database) throws(StoreError) {
+  func noteHolder(of user: UInt32, in database: borrowing Database) throws(StoreError) {
     guard user != 0 else { return }
     let number = Database.Value.integer(Int64(user))
+    // What two accounts have decided could not be told apart afterwards.
+    try requireOwnDecisions(of: user, in: database)
+    let nothingDecided = Self.nothingDecided
     // Whoever was noted before has taken back all decisions, and may be gone.
     guard let name = LocalAccounts.users.name(of: user) else {
       return try database.run(["DELETE FROM holders WHERE user = ?1 AND ", nothingDecided], number)

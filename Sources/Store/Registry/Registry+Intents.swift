@@ -26,7 +26,8 @@ extension Registry {
 
   /// Notes what is about to be done; only one thing at a time is done to an app, and at a path.
   package func begin(_ intent: TreeIntent) throws(StoreError) -> NotedIntent {
-    try change { (database) throws(StoreError) in
+    let lost = try lostApps(inTheWayOf: intent)
+    return try change { (database) throws(StoreError) in
       guard let encoded = try? JSONText.encode(intent) else {
         throw .registryFailed(
           doing: "record a change in", path: database.path,
@@ -40,7 +41,7 @@ extension Registry {
       {
         throw .appBusy(identifier: other.intent.app.identifier.text)
       }
-      try Self.check(intent, in: database)
+      try Self.check(intent, in: database, besides: lost)
       try database.run("INSERT INTO intents (intent) VALUES (?)", .text(text))
       guard let noted = try Self.intents(in: database).last else {
         throw .registryDamaged(path: database.path, what: "an intent was lost")
@@ -62,8 +63,34 @@ extension Registry {
     }
   }
 
+  /// Says that this process is about to end what was stopped; false if somebody has ended it, or is at it.
+  ///
+  /// As long as it is at it, nothing else is done at the intent's paths.
+  package func claim(_ noted: NotedIntent) throws(StoreError) -> Bool {
+    try use { (database) throws(StoreError) in
+      guard try Self.isThere(noted, in: database) else { return false }
+      let key = Self.key(noted.number, database)
+      return Self.live.withLock { live in
+        guard live[key] == nil else { return false }
+        live[key] = noted.intent
+        return true
+      }
+    }
+  }
+
+  /// Whether an intent is still noted, and not another one that has got its number.
+  private static func isThere(
+    _ noted: NotedIntent, in database: borrowing Database
+  ) throws(StoreError) -> Bool {
+    try intents(in: database).contains { $0.number == noted.number && $0.intent == noted.intent }
+  }
+
   /// Whether the list of apps is as it was when the intent was made up.
-  private static func check(_ intent: TreeIntent, in database: borrowing Database) throws(StoreError) {
+  ///
+  /// What is in a home that was ejected is installed again as if it was not.
+  private static func check(
+    _ intent: TreeIntent, in database: borrowing Database, besides lost: [InstalledApp]
+  ) throws(StoreError) {
     let app = intent.app
     if intent.work != .uninstall {
       try checkRoot(of: app, in: database)
@@ -72,7 +99,9 @@ extension Registry {
     let known = try find(app.identifier, of: app.user, in: database)
     switch intent.work {
     case .install:
-      if let known { throw .appExists(identifier: app.identifier.text, path: known.path) }
+      if let known, !lost.contains(known) {
+        throw .appExists(identifier: app.identifier.text, path: known.path)
+      }
       try requireRoom(for: app, in: database)
       try requireRoomForBelongings(of: app, in: database)
     case .update:
@@ -88,7 +117,7 @@ extension Registry {
       guard known == app else { throw .appBusy(identifier: app.identifier.text) }
     }
     guard intent.work != .uninstall, let other = try Self.app(at: app.path, in: database),
-      other.identifier != app.identifier || other.user != app.user
+      other.identifier != app.identifier || other.user != app.user, !lost.contains(other)
     else { return }
     throw .appExists(identifier: other.identifier.text, path: other.path)
   }
@@ -97,9 +126,15 @@ extension Registry {
   package func finish(_ noted: NotedIntent) throws(StoreError) {
     try changeTypes(of: noted.intent.app.user) { (database) throws(StoreError) in
       let intent = noted.intent
+      // Whoever comes late changes nothing that somebody else is at.
+      guard try Self.isThere(noted, in: database) else {
+        throw .appBusy(identifier: intent.app.identifier.text)
+      }
       if intent.work != .uninstall { try Self.recordRoot(of: intent.app, in: database) }
       switch intent.work {
-      case .install: try Self.add(intent.app, to: database)
+      case .install:
+        try Self.forgetLost(besides: intent.app, in: database)
+        try Self.add(intent.app, to: database)
       case .update: try Self.update(intent.app, in: database)
       case .uninstall:
         try Self.remove(
@@ -109,9 +144,38 @@ extension Registry {
     }
   }
 
+  private static func inTheWay(
+    of app: InstalledApp, in database: borrowing Database
+  ) throws(StoreError) -> [InstalledApp] {
+    let known = [
+      try find(app.identifier, of: app.user, in: database), try Self.app(at: app.path, in: database),
+    ]
+    return known.compactMap(\.self)
+  }
+
+  /// What stands against an installation in the list, and is in a home that was ejected.
+  private func lostApps(inTheWayOf intent: TreeIntent) throws(StoreError) -> [InstalledApp] {
+    guard intent.work == .install else { return [] }
+    var lost: [InstalledApp] = []
+    let known = try use { (database) throws(StoreError) in try Self.inTheWay(of: intent.app, in: database) }
+    for other in known where try isLost(other) { lost.append(other) }
+    return lost
+  }
+
+  /// Makes room for an app that is there: it was found out before that what stands against it in the list is
+  /// in a home that was ejected.
+  private static func forgetLost(
+    besides app: InstalledApp, in database: borrowing Database
+  ) throws(StoreError) {
+    for other in try inTheWay(of: app, in: database) where try mayBeLost(other, in: database) {
+      try database.run("DELETE FROM apps WHERE path = ?", .text(other.path))
+    }
+  }
+
   /// Takes an intent off of which nothing has been done.
   package func abandon(_ noted: NotedIntent) throws(StoreError) {
     try change { (database) throws(StoreError) in
+      guard try Self.isThere(noted, in: database) else { return }
       try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
     }
   }

@@ -53,6 +53,7 @@ extension Registry {
             "UPDATE apps SET user = ? WHERE path = ? AND user = -1 - id", .integer(Int64(user)),
             .text(app.path))
         }
+        for (app, _) in moves { try dropDecisions(about: app, in: database) }
       }
     } catch .appBusy {
       return false
@@ -67,6 +68,19 @@ extension Registry {
       try database.run(
         "DELETE FROM apps WHERE path = ? AND user = ? AND identifier = ?", .text(app.path),
         .optional(app.user), .text(app.identifier.text))
+      try dropDecisions(about: app, in: database)
     }
+  }
+
+  /// What was decided about an app under a number that has lost it ends with it, unless the number has a copy
+  /// all the same, or it is about to follow the account that has decided it.
+  private func dropDecisions(
+    about app: InstalledApp, in database: borrowing Database
+  ) throws(StoreError) {
+    guard let user = app.user, try Self.find(app.identifier, of: user, in: database) == nil,
+      try changedHolder(of: user, in: database) == nil
+    else { return }
+    try Self.dropGrants(of: app, in: database)
+    try Self.dropConsents(of: app, in: database)
   }
 }

@@ -25,7 +25,7 @@ extension Registry {
   /// Notes one, and gives it with its number.
   package func add(_ volume: VolumeRecord) throws(StoreError) -> VolumeRecord {
     try change { (database) throws(StoreError) in
-      if let owner = volume.owner { try Self.noteHolder(of: owner, in: database) }
+      if let owner = volume.owner { try noteHolder(of: owner, in: database) }
       try database.run(
         """
         INSERT INTO volumes

@@ -19,6 +19,10 @@ package final class Registry: Sendable {
   private let database: Mutex<Database>
   /// Whether this is a copy of a registry of an earlier version, made to look at.
   private let isCopy: Bool
+  /// Whether something is at a path below the root of the store's tree.
+  private let isThere = Mutex<@Sendable (_ path: String) -> Bool>({ _ in true })
+  /// Whose the home of a name is; nothing in it is looked at.
+  private let homeOwner = Mutex<@Sendable (_ name: String) -> UInt32?>({ _ in nil })
 
   /// Opens the registry of a store; a store of an earlier version gets one.
   ///
@@ -88,6 +92,7 @@ package final class Registry: Sendable {
       throw .registryOlder(path: "\(store.path)/state/\(Self.fileName)")
     }
     try self.init(state: store.state, path: store.path + "/state")
+    look(in: store)
     try requireSound(for: store)
   }
 
@@ -95,9 +100,33 @@ package final class Registry: Sendable {
   package static func existing(of store: Store) throws(StoreError) -> Registry? {
     let known = try existing(
       state: store.state, path: store.path + "/state", migrates: store.isOursAlone)
+    known?.look(in: store)
     try known?.requireSound(for: store)
     return known
   }
+
+  /// From now on it knows which bundles are there.
+  private func look(in store: Store) {
+    // Whoever keeps a registry keeps no store open.
+    isThere.withLock {
+      $0 = { [weak store] path in store.map { (try? $0.tree.status(at: path)) != nil } ?? true }
+    }
+    homeOwner.withLock {
+      $0 = { [weak store] name in
+        guard let store, let users = try? store.tree.openDirectory("Users"),
+          let status = try? users.fd.status(of: name),
+          status.isDirectory
+        else { return nil }
+        return status.st_uid
+      }
+    }
+  }
+
+  /// Whose the home of a name is, if it lies in the store.
+  func ownerOfHome(_ name: String) -> UInt32? { homeOwner.withLock { $0 }(name) }
+
+  /// Whether something is at a path below the root of the tree; also if that can't be told.
+  func isThere(_ path: String) -> Bool { isThere.withLock { $0 }(path) }
 
   /// Throws unless what is in the database fits together, when a store is begun to be used.
   ///

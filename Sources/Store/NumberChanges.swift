@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+internal import Policy
+
+// Accounts get other numbers, and exchange them (usermod). What lies in a home is the home's owner's,
+// whatever number it is noted under; what was decided is the account's that has decided it, by its name.
+// Everything that is noted for a number follows both here, and nowhere else, before a store is used.
+
+extension Store {
+  /// Has what is noted for users' numbers follow their accounts; with a home, what lies in that one alone.
+  ///
+  /// Whoever calls it has the store alone, or what it moves is in nobody's memory yet. Interrupted changes of
+  /// apps are ended before. It can be stopped, and done again.
+  package func followNumbers(
+    in registry: Registry, home: String? = nil, _ accounts: LocalAccounts = .users
+  ) throws(StoreError) {
+    // A user's own store has one user.
+    guard description.mode == .system else { return }
+    let changes = home == nil ? try decidedUnderOthersNumbers(registry, accounts) : NumberChanges()
+    // First, since by what is decided the rest is found again.
+    var left = try give(try strays(in: registry, home), in: registry)
+    left.formUnion(changes.moves.keys)
+    left.formUnion(changes.former)
+    // What they did is nobody else's business; each entry says by number whose it is.
+    let log = StoreLog(self)
+    for user in left.sorted() { try log.forget(user) }
+    if changes.isEmpty { return }
+    try registry.follow(changes)
+    // What this machine notes of volumes says for which number they were added.
+    for user in changes.former.union(changes.moves.keys) { try VolumeNotes(of: self).removeAll(of: user) }
+  }
+
+  /// What was decided under numbers that other accounts have by now.
+  private func decidedUnderOthersNumbers(
+    _ registry: Registry, _ accounts: LocalAccounts
+  ) throws(StoreError) -> NumberChanges {
+    var changes = NumberChanges()
+    let holders = try registry.holders()
+    for (user, name) in holders {
+      if accounts.id(of: name) != nil {
+        changes.moves[user] = try registry.changedHolder(of: user, accounts)
+      } else if accounts.name(of: user) != nil, try registry.hasDecisions(of: user),
+        try !isHome(called: name, of: user, registry)
+      {
+        changes.former.insert(user)
+      }
+    }
+    // Who has decided something under a number that another account gets, without that being noted, is no
+    // account of this machine's.
+    for move in changes.moves.values where holders[move.number] == nil {
+      changes.former.insert(move.number)
+    }
+    return changes
+  }
+
+  /// Whether a user has a home of that name, also if nobody can tell: then their login is called otherwise by
+  /// now.
+  private func isHome(called name: String, of user: UInt32, _ registry: Registry) throws(StoreError) -> Bool {
+    let elsewhere = try registry.ownersOfHomesElsewhere()
+    let homes = try Homes(tree: tree, path: path + "/tree", mode: description.mode).owners()
+    guard let home = homes.first(where: { $0.name.hasSameBytes(as: name) }) else { return false }
+    return (home.owner ?? elsewhere[Array(name.utf8)]).map { $0 == user } ?? true
+  }
+
+  // MARK: What lies in homes
+
+  private enum Thing: Sendable {
+    case app(InstalledApp)
+    case container(ContainerRecord)
+  }
+
+  /// Something in a home that is noted for another number than the owner's.
+  private struct Stray {
+    let thing: Thing
+    let home: String
+    let former: UInt32
+    let owner: UInt32
+
+    /// What can't be there twice for one user.
+    var group: String {
+      switch thing {
+      case .app(let app): "app \(app.identifier.text.lowercased())"
+      case .container(let container): "\(container.kind.rawValue) \(container.identifier.text)"
+      }
+    }
+  }
+
+  private func strays(in registry: Registry, _ only: String?) throws(StoreError) -> [Stray] {
+    let elsewhere = try registry.ownersOfHomesElsewhere()
+    var strays: [Stray] = []
+    for home in try Homes(tree: tree, path: path + "/tree", mode: description.mode).owners() {
+      if let only, !home.name.hasSameBytes(as: only) { continue }
+      // On disks and servers, which may not answer, is looked by those alone who have one of them there.
+      let owner = home.owner ?? (only == nil ? nil : elsewhere[Array(home.name.utf8)])
+      // A directory of root's is where a disk is mounted that is not there now.
+      guard let owner, owner != 0 else { continue }
+      strays += try self.strays(inHome: home.name, of: owner, registry)
+    }
+    return strays
+  }
+
+  private func strays(
+    inHome name: String, of owner: UInt32, _ registry: Registry
+  ) throws(StoreError) -> [Stray] {
+    let place = "Users/\(name)"
+    let apps = try registry.apps(below: place, notOf: owner)
+    let containers = try registry.containers(below: place, notOf: owner)
+    // What is noted of a home of that name that was ejected is not here.
+    if apps.isEmpty && containers.isEmpty { return [] }
+    if try registry.isInEjectedHome(place + "/.") { return [] }
+    let intents = try registry.intents()
+    var strays: [Stray] = []
+    for app in apps {
+      guard let user = app.user, !intents.contains(where: { $0.intent.isAbout(app) }),
+        (try? tree.status(at: app.path))?.isDirectory == true
+      else { continue }
+      strays.append(Stray(thing: .app(app), home: name, former: user, owner: owner))
+    }
+    for container in containers {
+      guard let status = try? tree.status(at: container.path), status.isDirectory, status.st_uid == owner
+      else { continue }
+      strays.append(Stray(thing: .container(container), home: name, former: container.user, owner: owner))
+    }
+    return strays
+  }
+
+  /// Notes strays for the owners of their homes, and gives the numbers that have lost something by that.
+  ///
+  /// Those of one identifier together, since they may make room for each other. Where an owner has another
+  /// one in another home, all of that identifier stay as they are.
+  private func give(_ strays: [Stray], in registry: Registry) throws(StoreError) -> Set<UInt32> {
+    var given: [Stray] = []
+    for group in Dictionary(grouping: strays, by: \.group).values {
+      var apps: [(app: InstalledApp, user: UInt32)] = []
+      var containers: [(container: ContainerRecord, user: UInt32)] = []
+      for stray in group {
+        switch stray.thing {
+        case .app(let app): apps.append((app, stray.owner))
+        case .container(let container): containers.append((container, stray.owner))
+        }
+      }
+      if try registry.give(apps), try registry.give(containers) { given += group }
+    }
+    for stray in given {
+      try registry.giveRemoved(inHome: stray.home, of: stray.former, to: stray.owner)
+    }
+    return Set(given.map(\.former))
+  }
+}

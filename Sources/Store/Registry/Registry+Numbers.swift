@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+package import LinuxIO
+internal import Policy
+
+// What was decided under the number of an account is the account's, whatever its number is by now. The
+// account is known by its name, which is noted with the first decision (holders).
+
+/// What becomes of what is noted under some numbers.
+struct NumberChanges: Equatable, Sendable {
+  struct Move: Equatable, Sendable {
+    let name: String
+    let number: UInt32
+  }
+
+  /// The accounts that have other numbers by now, by the numbers that they had.
+  var moves: [UInt32: Move] = [:]
+  /// Numbers that other accounts have now: those who had them are no accounts any more, or nobody knows who
+  /// they were.
+  var former: Set<UInt32> = []
+
+  var isEmpty: Bool { moves.isEmpty && former.isEmpty }
+}
+
+extension Registry {
+  /// The account that has decided something under a number, if it has another number by now.
+  ///
+  /// Not if the number has the home of that name: whoever has it has all that is the account's. The login may
+  /// be called otherwise by now, and somebody else as it was.
+  func changedHolder(
+    of user: UInt32, in database: borrowing Database, _ accounts: LocalAccounts = .users
+  ) throws(StoreError) -> NumberChanges.Move? {
+    let noted = try database.rows("SELECT name FROM holders WHERE user = ?", .integer(Int64(user))) {
+      (row) throws(StoreError) in try row.text(0)
+    }.first
+    guard let noted, let number = accounts.id(of: noted), number != user else { return nil }
+    let elsewhere = try database.count(
+      """
+      SELECT count(*) FROM home_owners JOIN volumes ON id = volume
+      WHERE place = 'Users' AND name = ? AND home_owners.owner = ?
+      """, .bytes(Array(noted.utf8)), .integer(Int64(user)))
+    if elsewhere > 0 || ownerOfHome(noted) == user { return nil }
+    return NumberChanges.Move(name: noted, number: number)
+  }
+
+  func changedHolder(
+    of user: UInt32, _ accounts: LocalAccounts
+  ) throws(StoreError) -> NumberChanges.Move? {
+    try use { [self] (database) throws(StoreError) in
+      try changedHolder(of: user, in: database, accounts)
+    }
+  }
+
+  /// Throws if what was decided under a number is another account's, which has another number by now: it
+  /// moves when the next worker starts.
+  package func requireOwnDecisions(
+    of user: UInt32, _ accounts: LocalAccounts = .users
+  ) throws(StoreError) {
+    try use { [self] (database) throws(StoreError) in
+      try requireOwnDecisions(of: user, in: database, accounts)
+    }
+  }
+
+  func requireOwnDecisions(
+    of user: UInt32, in database: borrowing Database, _ accounts: LocalAccounts = .users
+  ) throws(StoreError) {
+    guard let changed = try changedHolder(of: user, in: database, accounts) else { return }
+    throw .numberOfOther(user: user, name: changed.name, number: changed.number)
+  }
+
+  /// Who has decided something under numbers, as far as that is noted.
+  func holders() throws(StoreError) -> [UInt32: String] {
+    let rows = try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows("SELECT user, name FROM holders") { (row) throws(StoreError) in
+        (try row.user(0, path), try row.text(1))
+      }
+    }
+    return Dictionary(rows.compactMap { row in row.0.map { ($0, row.1) } }) { first, _ in first }
+  }
+
+  /// Moves what was decided under numbers to the numbers that those who have decided it have now, all at
+  /// once, and forgets what former accounts have decided.
+  ///
+  /// Where an account has decided again under its new number, that counts. Who a former account was stays
+  /// noted: 'insula user add' sets aside what else there is of it.
+  func follow(_ changes: NumberChanges) throws(StoreError) {
+    try changeTypes(of: nil) { (database) throws(StoreError) in
+      for user in changes.former {
+        for table in decisions {
+          try database.run(["DELETE FROM "] + table.rows, .integer(Int64(user)))
+        }
+      }
+      // Nobody's numbers meanwhile: accounts may have exchanged theirs.
+      for user in changes.moves.keys {
+        for table in decisions {
+          try database.run(
+            ["UPDATE ", table.name, " SET ", table.user, " = -1 - ", table.user, " WHERE "] + table.own,
+            .integer(Int64(user)))
+        }
+        try database.run("DELETE FROM holders WHERE user = ?", .integer(Int64(user)))
+      }
+      for (user, move) in changes.moves {
+        let values: (Database.Value, Database.Value) = (
+          .integer(-1 - Int64(user)), .integer(Int64(move.number))
+        )
+        try database.run(
+          """
+          DELETE FROM grants WHERE user = ?1 AND EXISTS (
+            SELECT 1 FROM grants AS own
+            WHERE own.user = ?2 AND own.identifier = grants.identifier COLLATE NOCASE
+              AND own.path = grants.path)
+          """, values.0, values.1)
+        for table in decisions {
+          try database.run(
+            ["UPDATE OR IGNORE ", table.name, " SET ", table.user, " = ?2 WHERE ", table.user, " = ?1"],
+            values.0, values.1)
+          try database.run(["DELETE FROM ", table.name, " WHERE ", table.user, " = ?"], values.0)
+        }
+        try database.run(
+          "INSERT OR REPLACE INTO holders (user, name) VALUES (?, ?)", values.1, .text(move.name))
+      }
+    }
+  }
+
+  /// Notes containers for other users, all at once; false, and nothing is changed, if one of these has
+  /// another one of that kind and identifier.
+  func give(_ moves: [(container: ContainerRecord, user: UInt32)]) throws(StoreError) -> Bool {
+    do throws(StoreError) {
+      try change { (database) throws(StoreError) in
+        // Nobody's numbers, so that they don't stand in each other's way.
+        for (container, _) in moves {
+          try database.run(
+            "UPDATE containers SET user = -1 - user WHERE uuid = ? AND user = ?", .text(container.uuid),
+            .integer(Int64(container.user)))
+          guard database.changes == 1 else { throw .appBusy(identifier: container.identifier.text) }
+        }
+        for (container, user) in moves {
+          try database.run(
+            "UPDATE OR IGNORE containers SET user = ? WHERE uuid = ?", .integer(Int64(user)),
+            .text(container.uuid))
+          guard database.changes == 1 else { throw .appBusy(identifier: container.identifier.text) }
+        }
+      }
+    } catch .appBusy {
+      return false
+    }
+    return true
+  }
+
+  /// Notes what was removed from a home for the home's owner; those who had that number have it no more.
+  func giveRemoved(inHome name: String, of user: UInt32, to owner: UInt32) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run(
+        "UPDATE removed SET user = ?3 WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2",
+        .integer(Int64(user)), .text("Users/\(name)/"), .integer(Int64(owner)))
+    }
+  }
+
+  /// The containers below a path that are noted for somebody else than a user.
+  func containers(below path: String, notOf user: UInt32) throws(StoreError) -> [ContainerRecord] {
+    try use { (database) throws(StoreError) in
+      let file = database.path
+      // The byte after a slash is a zero: so an index finds them.
+      return try database.rows(
+        """
+        SELECT uuid, kind, identifier, user, path, doomed, inode, handle, created, team, root, kept
+        FROM containers WHERE path > ? AND path < ? AND user <> ?
+        """, .text(path + "/"), .text(path + "0"), .integer(Int64(user))
+      ) { (row) throws(StoreError) in try ContainerRecord(row, file) }
+    }
+  }
+}
+
+/// A table of what users have decided.
+private struct DecisionTable: Sendable {
+  let name: StaticString
+  /// The column with the user.
+  let user: StaticString
+  /// What of it is the user's own.
+  let own: [StaticString]
+
+  var rows: [StaticString] { [name, " WHERE "] + own }
+}
+
+private let decisions = [
+  DecisionTable(name: "consents", user: "user", own: ["user = ?"]),
+  DecisionTable(name: "grants", user: "user", own: ["user = ?"]),
+  DecisionTable(name: "openers", user: "user", own: ["user = ?"]),
+  // A home that lies elsewhere is its volume's.
+  DecisionTable(name: "volumes", user: "owner", own: ["owner = ? AND place <> 'Users'"]),
+]
