@@ -133,6 +133,7 @@ final class EngineProcess {
       try check(dup2(output.raw, STDOUT_FILENO))
       try check(dup2(output.raw, STDERR_FILENO))
       try check(chdir("/"))
+      if becomes { EngineShare.limit() }
       if becomes, user.uid != 0 {
         // Root's session has keys. Who possesses a keyring may read them, whoever they are by now.
         try check(clx_join_new_session_keyring())
