@@ -122,12 +122,7 @@ package struct AppRequestHandler: Sendable {
 
   /// What a caller may do to their own files is not always what the daemon may.
   private func directory(_ passed: FD?) throws(ControlFailure) -> FD {
-    guard let passed else {
-      throw ControlFailure(
-        "the request has no directory that the daemon may read; "
-          + "copy the bundle out of your own mount first",
-        .ENOTDIR)
-    }
+    guard let passed else { throw ControlFailure.noDirectory }
     return passed
   }
 
@@ -208,6 +203,12 @@ package struct AppRequestHandler: Sendable {
 }
 
 extension ControlFailure {
+  static var noDirectory: ControlFailure {
+    ControlFailure(
+      "the request has no directory that the daemon may read; copy the bundle out of your own mount first",
+      .ENOTDIR)
+  }
+
   /// Says why nothing was done.
   package init(_ failure: AppFailure) {
     switch failure {

@@ -15,43 +15,27 @@ internal import LinuxIO
 /// The kernel counts what a process has mapped of its program, too. Most of that has served to start, and is
 /// more than a new worker has.
 struct MemoryVictim {
-  /// From -1000, never, to 1000; one stands for a thousandth of all memory.
   private let inherited: Int
-  private static let never = -1000
-  private static let most = 1000
   private static let workersMore = 100
   private let isKeeperSpared: Bool
 
   /// Called by the keeper.
   init() {
-    let text = FD.text(of: Self.file, limit: 16) ?? ""
-    inherited = Int(text.prefix { $0 != "\n" }) ?? 0
-    isKeeperSpared = Self.set(Self.never)
+    inherited = MemoryScore.own
+    isKeeperSpared = MemoryScore.set(MemoryScore.never)
   }
 
   /// Called by a keeper that has not become another program.
-  func isSpared() { _ = Self.set(Self.never) }
+  func isSpared() { _ = MemoryScore.set(MemoryScore.never) }
 
   /// Called by the keeper before it waits.
   func waits() { clx_unmap_code() }
 
   /// Called by each worker.
   func isWorker() {
-    _ = Self.set(isKeeperSpared ? inherited : min(inherited + Self.workersMore, Self.most))
+    _ = MemoryScore.set(isKeeperSpared ? inherited : min(inherited + Self.workersMore, MemoryScore.most))
   }
 
   /// Called by the keeper before it becomes another program, which begins as this one did.
-  func givesWay() { _ = Self.set(inherited) }
-
-  private static let file = "/proc/self/oom_score_adj"
-
-  private static func set(_ value: Int) -> Bool {
-    do throws(Errno) {
-      let file = try FD.cwd.openFollowing(Self.file, O_WRONLY)
-      try file.fd.writeAll(String(value).utf8)
-      return true
-    } catch {
-      return false
-    }
-  }
+  func givesWay() { _ = MemoryScore.set(inherited) }
 }

@@ -7,6 +7,7 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 internal import Volume
 
 /// Who is about to run an app.
@@ -20,6 +21,12 @@ struct LaunchedBy {
 }
 
 extension Server {
+  /// Whether something lies in the mount or in another view, by what the kernel remembers.
+  func serves(_ object: FD) -> Bool {
+    if let device = try? object.deviceInMemory(), device == self.device.withLock({ $0 }) { return true }
+    return view.volume.serves(object)
+  }
+
   /// Serves the view of an app: over a connection of the caller's own, or one that is made here; then its
   /// mount comes back.
   func serve(

@@ -45,7 +45,11 @@ struct Services: Sendable {
         return .refusal("only root and the daemon's owner may do this")
       }
       return .job(.endings) { _ in server.restart() }
-    case .change(let request): return apps.answer(request, call)
+    case .change(let request):
+      // Who reads it would wait for this process, perhaps for as long as something is locked there, and keep
+      // the mount meanwhile.
+      if isServed(call.descriptor) { return .reply(.failure(.noDirectory)) }
+      return apps.answer(request, call)
     case .grant(let request): return server.grants.answer(request, call)
     case .grants(let identifier, let user, let after):
       return .job(.queries) { _ in server.grants.list(identifier, of: user, after: after, for: call) }
@@ -53,6 +57,11 @@ struct Services: Sendable {
     case .backup(let request): return backups.answer(request, call)
     case .files(let request): return files.answer(request, call)
     case .volume(let request):
+      if let passed = call.descriptor, isServed(passed) {
+        let path = (try? passed.use { (passed) throws(Errno) in try passed.ownPath() }) ?? []
+        let shown = String(decoding: path, as: UTF8.self).sanitized
+        return .reply(.failure(ControlFailure(VolumeFailure.kind("fuse"), path: shown)))
+      }
       return server.volumes.answer(request, call, server.volumeUsers(besides: call.caller.pid)) {
         server.grants.volumeIsEjected($0)
         // With a home that is deleted go its apps, and what was decided about them.
@@ -93,6 +102,12 @@ struct Services: Sendable {
     case .own, .space, .grantChange, .requestConsent, .openPanel, .items, .addPhoto, .awaitOpened:
       return .refusal("only an app can ask this, through the socket of its own")
     }
+  }
+
+  /// Whether what a caller has passed on lies in what is served here.
+  private func isServed(_ passed: SharedFD?) -> Bool {
+    guard let passed else { return false }
+    return (try? passed.use { (passed) throws(Errno) in server.serves(passed) }) == true
   }
 
   private func trace(_ call: ControlCall) -> ControlReply {

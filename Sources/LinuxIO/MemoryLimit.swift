@@ -20,6 +20,11 @@ package enum MemoryLimit {
 
   /// What a process may use, by its number or "self"; in bytes.
   package static func of(_ process: String) -> Int {
+    min(ofThisMachine, least(in: trees, of: process) ?? .max)
+  }
+
+  /// The least limit of a process's groups in some trees; nil where none of them has one.
+  static func least(in trees: [Tree], of process: String) -> Int? {
     let lines = FD.text(of: "/proc/\(process)/cgroup", limit: 1 << 16) ?? ""
     let found = trees.compactMap { tree -> Int? in
       guard let root = try? FD.cwd.openFollowing(tree.place, pathOnly | O_DIRECTORY),
@@ -27,7 +32,7 @@ package enum MemoryLimit {
       else { return nil }
       return least(tree.files, in: root.fd, along: path(lines, controller: tree.controller))
     }
-    return found.reduce(ofThisMachine, min)
+    return found.min()
   }
 
   package static var ofThisMachine: Int {
@@ -36,7 +41,7 @@ package enum MemoryLimit {
     return isTooMuch || bytes == 0 ? .max : bytes
   }
 
-  private struct Tree {
+  struct Tree {
     let place: String
     let kind: FilesystemKind
     /// Nil for version 2, which has one tree for all.

@@ -72,10 +72,10 @@ package enum ThreadIdentity {
   }
 
   /// Corresponds to `CAP_SYS_RESOURCE`.
-  private static var systemResource: UInt32 { 24 }
+  fileprivate static var systemResource: UInt32 { 24 }
 }
 
-/// Someone as whom files are read, on threads that do nothing else for long.
+/// Someone as whom files are read, and perhaps written, on threads that do nothing else for long.
 ///
 /// While it counts, the thread may open only what that user may: root's rights over files are not in force.
 package struct ReaderIdentity: Equatable, Sendable {
@@ -92,8 +92,9 @@ package struct ReaderIdentity: Equatable, Sendable {
   /// Readies this thread, which must be one of ours that ends when its work is done: it keeps the groups
   /// until then.
   ///
-  /// Throws where the identity can't be taken on.
-  package func prepareThread() throws(Errno) {
+  /// With `writing` the thread gives up for good what passes by the limits of disks. Throws where the
+  /// identity can't be taken on.
+  package func prepareThread(writing: Bool = false) throws(Errno) {
     // A thread begins with what the one that made it had; with this bit set the capabilities would stay.
     let prGetSecurebits: Int32 = 27
     let prSetSecurebits: Int32 = 28
@@ -101,6 +102,7 @@ package struct ReaderIdentity: Equatable, Sendable {
     try check(groups.withUnsafeBufferPointer { clx_thread_setgroups($0.count, $0.baseAddress) })
     let isTaken = read { clx_has_fs_ids(uid, gid) != 0 }
     guard isTaken, clx_has_fs_ids(0, 0) != 0 else { throw .EPERM }
+    if writing { try check(clx_set_effective(ThreadIdentity.systemResource, 0)) }
   }
 
   /// Does something as that user, on a thread that was made ready.
@@ -112,4 +114,11 @@ package struct ReaderIdentity: Equatable, Sendable {
     defer { clx_set_fs_ids(0, 0) }
     return try body()
   }
+
+  /// Writes something that is that user's, and takes their room on the disk, on a thread that was made ready
+  /// for that.
+  @inline(__always)
+  package func write<Result: ~Copyable, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result { try read(body) }
 }

@@ -9,7 +9,9 @@ internal import LinuxIO
 //
 //  1. So a volume counts only where this machine has noted that it was added here, outside of the store.
 //  2. A note has all that decides what is opened, and for whom. Of what the registry says, only the number of
-//     the row, the time, and what passes (``VolumeRecord/Options``) are left out.
+//     the row, the time, and whether somebody waits there are left out. That a volume is being added or
+//     deleted has a note of its own beside it: what is begun here is ended here, and a copy of the store can
+//     say of no volume of its original that it is to be ended.
 //  3. Notes are found by the store's UUID, which a copy has too. It may open what was added to its original,
 //     and nothing else.
 //  4. A note that nobody needs any more is removed with its volume. One that is lost takes the volume from
@@ -89,13 +91,26 @@ package struct VolumeNotes: Sendable {
 
   // MARK: Writing
 
-  package func add(_ records: [VolumeRecord]) throws(StoreError) {
+  /// Gives whether any of them is noted from now on, and was not before.
+  @discardableResult
+  package func add(_ records: [VolumeRecord]) throws(StoreError) -> Bool {
     try change(making: true) { $0.union(records.map(\.note)) }
   }
 
-  /// Takes the note of a volume away that is no more.
+  /// Takes the notes of a volume away that is no more.
   package func remove(_ record: VolumeRecord) throws(StoreError) {
-    try change { $0.subtracting([record.note]) }
+    let states: [VolumeRecord.Options] = [[], .unfinished, .doomed]
+    try change { $0.subtracting(states.map { record.isNow($0).note }) }
+  }
+
+  /// Notes that a volume is being added or deleted.
+  package func begin(_ state: VolumeRecord.Options, of record: VolumeRecord) throws(StoreError) {
+    try add([record.isNow(state)])
+  }
+
+  /// Notes that this is over.
+  package func end(_ state: VolumeRecord.Options, of record: VolumeRecord) throws(StoreError) {
+    try change { $0.subtracting([record.isNow(state).note]) }
   }
 
   /// Takes those of a user's volumes away, of which a home is none: whoever has the number next adds their
@@ -106,22 +121,27 @@ package struct VolumeNotes: Sendable {
     }
   }
 
+  @discardableResult
   private func change(
     making isMaking: Bool = false, _ change: (Set<[UInt8]>) -> Set<[UInt8]>
-  ) throws(StoreError) {
-    guard isMaking || FD.cwd.has(directory) else { return }
-    try explaining("note what is a volume in", directory) { () throws(Errno) in
+  ) throws(StoreError) -> Bool {
+    guard isMaking || FD.cwd.has(directory) else { return false }
+    return try explaining("note what is a volume in", directory) { () throws(Errno) in
       let place = try make()
       // Two stores of one UUID may be mounted at a time.
       try retrying { flock(place.fd.raw, LOCK_EX) }
       let before = try notes(in: place.fd)
       let after = change(before)
-      guard after != before else { return }
-      guard !after.isEmpty else { return try place.fd.remove(name, directory: false) }
+      guard after != before else { return false }
+      guard !after.isEmpty else {
+        try place.fd.remove(name, directory: false)
+        return true
+      }
       let lines = after.inOrder { $0.lexicographicallyPrecedes($1) }
       let bytes = lines.flatMap { $0 + [UInt8(ascii: "\n")] }
       guard bytes.count < Self.limit else { throw .EFBIG }
       try place.fd.replaceContents(of: name, with: bytes, mode: 0o600)
+      return true
     }
   }
 
@@ -143,8 +163,15 @@ package struct VolumeNotes: Sendable {
 }
 
 extension VolumeRecord {
-  /// What passes, and what makes no difference to what is opened.
-  private static let passing: Options = [.unfinished, .doomed, .waits]
+  /// What makes no difference to what is opened.
+  private static let passing: Options = .waits
+
+  /// The same while it is being added or deleted, or neither.
+  package func isNow(_ state: Options) -> VolumeRecord {
+    var record = self
+    record.options = options.subtracting([.unfinished, .doomed]).union(state)
+    return record
+  }
 
   /// All that decides what is opened and for whom, in one line.
   var note: [UInt8] {

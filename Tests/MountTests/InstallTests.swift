@@ -39,6 +39,26 @@ struct InstallTests {
     try shop.expectNothingToComplainAbout()
   }
 
+  /// The daemon reads nothing that it serves itself.
+  @Test func bundleInTheTreeIsCopiedFirst() throws {
+    let shop = try AppShop()
+    let anna = try TemporaryAccount()
+    try shop.succeed("user", "add", anna.account.name)
+    let home = shop.mounted.path("Users/\(anna.account.name)")
+    for (verb, version) in [("install", "1.0"), ("update", "2.0")] {
+      let app = try shop.make("Notes", version: version, in: "apps\(version)")
+      let copied = try Program.run(
+        ["sh", "-ec", #"rm -rf "$2/N"; mkdir "$2/N"; cp -a "$1" "$2/N"; chown -R "$3" "$2/N""#, "sh", app]
+          + ["\(home)/Downloads", "\(anna.account.uid)"])
+      try #require(copied.status == 0, "\(copied)")
+      let made = try shop.run(as: anna, verb, "\(home)/Downloads/N/Notes.app", "--user", anna.account.name)
+      #expect(made.status == 0, "\(verb): \(made.errors)")
+      let plist = try contents(of: "\(home)/Applications/Notes.app/Contents/Info.plist")
+      #expect(try contents(of: "\(app)/Contents/Info.plist") == plist)
+    }
+    try shop.expectNothingToComplainAbout()
+  }
+
   @Test func userHasAppsOfTheirOwnAndOthersMayNotTouchThem() throws {
     let shop = try AppShop()
     let mounted = shop.mounted

@@ -43,7 +43,7 @@ struct VolumeNotesTests {
     try notes.add([Self.record()])
     #expect(notes.has(Self.record()))
     #expect(notes.known(Self.others).isEmpty)
-    #expect(notes.has(Self.record(options: [.waits, .unfinished, .doomed])))
+    #expect(notes.has(Self.record(options: .waits)))
     #expect(!VolumeNotes(in: place, uuid: "B").has(Self.record()))
     #expect(VolumeNotes(in: place, uuid: "A").has(Self.record()))
     // Each alone, so that no two of them are one.
@@ -55,6 +55,22 @@ struct VolumeNotesTests {
     try notes.remove(Self.record())
     #expect(!notes.has(Self.record()))
     #expect(try temporary.names(in: "state/volumes").isEmpty)
+  }
+
+  /// What is being added or deleted is so only where that was begun, whatever a copy of the store says.
+  @Test(arguments: [VolumeRecord.Options.unfinished, .doomed])
+  func whatHasBegunHasANoteOfItsOwn(state: VolumeRecord.Options) throws {
+    let (record, changing) = (Self.record(), Self.record(options: state))
+    #expect(try notes.add([record]))
+    #expect(try !notes.add([record]))
+    #expect(!notes.has(changing))
+    try notes.begin(state, of: record)
+    #expect(notes.has(changing) && notes.has(record))
+    try notes.end(state, of: changing)
+    #expect(!notes.has(changing) && notes.has(record))
+    try notes.begin(state, of: record)
+    try notes.remove(changing)
+    #expect(!notes.has(changing) && !notes.has(record))
   }
 
   /// Homes stay with their store.

@@ -11,6 +11,8 @@ package import LinuxIO
 ///   symbolic links, times, and attributes of users.
 /// - What is not sealed is made uniform: directories have mode 0755, files 0644 or, if their owner could run
 ///   them, 0755; all of it belongs to one owner. Files that had several names are files of their own.
+/// - Who has it read as themselves, and is that owner, writes it as themselves too: with their room on the
+///   disk, and their quota.
 /// - Anything else (devices, fifos, sockets) ends it, and so does a failure; the caller removes what there is
 ///   by then.
 ///

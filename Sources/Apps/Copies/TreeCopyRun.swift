@@ -19,6 +19,8 @@ final class TreeCopyRun: Sendable {
   let source: FD
   let name: [UInt8]
   let parent: FD
+  /// As whom the copy is written; nil for this process itself.
+  let writer: ReaderIdentity?
   let stack = WorkStack<Work>([.top])
 
   private struct State {
@@ -37,6 +39,18 @@ final class TreeCopyRun: Sendable {
     self.source = source
     self.name = Array(name.buffer)
     self.parent = parent
+    writer = Self.writer(plan, parent)
+  }
+
+  /// Who copies something for themselves writes as themselves.
+  ///
+  /// Otherwise they got room that a disk keeps for root, or more than their quota. A server judges by its own
+  /// rules who may write.
+  private static func writer(_ plan: TreeCopy, _ parent: FD) -> ReaderIdentity? {
+    guard let reader = plan.reader, reader.uid == plan.uid,
+      (try? parent.filesystemKind().isRemote) == false
+    else { return nil }
+    return ReaderIdentity(uid: plan.uid, gid: plan.gid, groups: reader.groups)
   }
 
   func work() {

@@ -18,7 +18,7 @@ final class TreeCopyWorker {
   init(_ run: TreeCopyRun) {
     self.run = run
     do throws(Errno) {
-      try run.plan.reader?.prepareThread()
+      try run.plan.reader?.prepareThread(writing: run.writer != nil)
     } catch {
       run.fail(TreeCopyFailure(path: "", reason: .failed(doing: "read as its owner", error)))
     }
@@ -86,10 +86,15 @@ final class TreeCopyWorker {
     }
     let target = try doing("create a copy of", path) { () throws(Errno) in
       try name.withName { (name) throws(Errno) in
-        try parent.makeDirectory(name, mode: 0o700)
-        let target = try parent.open(name, O_RDONLY | O_DIRECTORY)
-        try attributes.copy(from: from, to: target.fd, where: KeptAttributes.contains)
+        // Only we may put something into the directory that the top comes into.
+        let target =
+          depth == 0
+          ? try make(name, in: parent)
+          : try writing { () throws(Errno) in
+            try make(name, in: parent)
+          }
         try applyOwnerAndMode(target.fd, mode: 0o755)
+        try copyAttributes(from: from, to: target.fd)
         return target
       }
     }
@@ -102,6 +107,11 @@ final class TreeCopyWorker {
       stride(from: 0, to: others.count, by: Self.handful).map {
         .entries(others[$0..<min($0 + Self.handful, others.count)], in: directory)
       })
+  }
+
+  private func make(_ name: Name, in parent: FD) throws(Errno) -> OwnedFD {
+    try parent.makeDirectory(name, mode: 0o700)
+    return try parent.open(name, O_RDONLY | O_DIRECTORY)
   }
 
   private func copy(_ bytes: [UInt8], _ type: UInt8, in directory: CopiedDirectory) throws(TreeCopyFailure) {
@@ -152,23 +162,27 @@ final class TreeCopyWorker {
     }
     let mode: FileMode = status.permissions & 0o100 == 0 ? 0o644 : 0o755
     let copy = try doing("create a copy of", path) { () throws(Errno) in
-      try directory.target.fd.open(bytes, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+      try writing { () throws(Errno) in
+        try directory.target.fd.open(bytes, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+      }
     }
     var counted: Int64 = 0
     let follower = Int64(status.st_size) < FollowedCopy.smallest ? nil : plan.follower(path)
     let outcome = try doing("copy", path) { () throws(Errno) in
-      try contents.copy(from: file.fd, status, to: copy.fd, follower: follower) { copied in
-        let more = copied - counted
-        counted = copied
-        run.count { $0.bytes = $0.bytes.adding(clamped: more) }
-        return !run.isOver
+      try writing { () throws(Errno) in
+        try contents.copy(from: file.fd, status, to: copy.fd, follower: follower) { copied in
+          let more = copied - counted
+          counted = copied
+          run.count { $0.bytes = $0.bytes.adding(clamped: more) }
+          return !run.isOver
+        }
       }
     }
     // Whoever said that it is over has said why.
     if run.isOver { return }
     guard outcome != .cutShort else { throw TreeCopyFailure(path: path, reason: .changed) }
     try doing("finish the copy of", path) { () throws(Errno) in
-      try attributes.copy(from: file.fd, to: copy.fd, where: KeptAttributes.contains)
+      try copyAttributes(from: file.fd, to: copy.fd)
       try applyOwnerAndMode(copy.fd, mode: mode)
       try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
       if outcome == .followed { follower?.finish(try copy.fd.status()) }
@@ -186,7 +200,8 @@ final class TreeCopyWorker {
       try bytes.withName { (name) throws(Errno) in
         let link = try reading { () throws(Errno) in try directory.source.fd.child(name) }
         let status = try link.fd.status()
-        try directory.target.fd.makeSymlink(name, to: try link.fd.linkTarget())
+        let target = try link.fd.linkTarget()
+        try writing { () throws(Errno) in try directory.target.fd.makeSymlink(name, to: target) }
         let copy = try directory.target.fd.child(name)
         try copy.fd.changeOwner(uid: plan.uid, gid: plan.gid)
         try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
@@ -204,6 +219,19 @@ final class TreeCopyWorker {
       try copy.changeOwner(uid: plan.uid, gid: plan.gid)
     }
     if made.permissions != mode { try copy.changeMode(mode) }
+  }
+
+  /// Attributes take room as contents do.
+  private func copyAttributes(from source: FD, to copy: FD) throws(Errno) {
+    try attributes.read(from: source, where: KeptAttributes.contains) { (name, value) throws(Errno) in
+      try writing { () throws(Errno) in try copy.setAttribute(name.bytes, to: value, flags: 0) }
+    }
+  }
+
+  /// Makes or fills something of the copy.
+  private func writing<Result: ~Copyable>(_ body: () throws(Errno) -> Result) throws(Errno) -> Result {
+    guard let writer = run.writer else { return try body() }
+    return try writer.write(body)
   }
 
   /// Opens or looks at something of the source.

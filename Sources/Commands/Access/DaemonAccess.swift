@@ -291,6 +291,21 @@ extension DaemonAccess {
   private func change<Answer>(
     _ request: AppRequest, _ source: FD? = nil, _ answer: (ControlReply) -> Answer?
   ) throws -> Answer {
+    guard let source, request.isOfBundle, serves(source) else { return try order(request, source, answer) }
+    return try context.withCopy(of: source) { try order(request, $0, answer) }
+  }
+
+  /// Whether something lies in the mount: the daemon reads nothing there, where it would wait for itself.
+  private func serves(_ source: FD) -> Bool {
+    guard let device = try? source.deviceInMemory(), let root = try? context.openDirectory(root) else {
+      return false
+    }
+    return (try? root.fd.deviceInMemory()) == device
+  }
+
+  private func order<Answer>(
+    _ request: AppRequest, _ source: FD?, _ answer: (ControlReply) -> Answer?
+  ) throws -> Answer {
     let reply = try showingProgress { note in
       do throws(Errno) {
         return try client.again().ask(.change(request), with: source, progress: note)
@@ -303,6 +318,16 @@ extension DaemonAccess {
       }
     }
     return try reply.orFailure(answer)
+  }
+}
+
+extension AppRequest {
+  /// Whether a bundle comes along.
+  fileprivate var isOfBundle: Bool {
+    switch self {
+    case .install, .update: true
+    default: false
+    }
   }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Bundles
 internal import Glibc
 internal import LinuxIO
 internal import Policy
+internal import Synchronization
 
 /// The bundle that is to be installed: a directory, or one in a file of `insula pack`.
 struct BundleSource: ~Copyable {
@@ -51,6 +53,29 @@ extension Context {
       let name = try unpack(archive, path, in: place)
       let bundle = try place.directory.openDirectory(at: name)
       return try body(bundle.fd, name)
+    }
+  }
+
+  /// Lends a copy of a directory to `body`, made with the rights of whoever runs this.
+  ///
+  /// `path` is for messages.
+  func withCopy<Result>(
+    of directory: FD, at path: String = "the bundle", mostBytes: Int64 = .max, _ body: (FD) throws -> Result
+  ) throws -> Result {
+    let place = try UnpackingPlace(self)
+    return try place.use {
+      let copied = Atomic<Int64>(0)
+      let copy = TreeCopy(
+        uid: ProcessID.user, gid: ProcessID.group, progress: { copied.store($0.bytes, ordering: .relaxed) },
+        isCancelled: { copied.load(ordering: .relaxed) > mostBytes })
+      let name = "copy"
+      do {
+        _ = try copy.copy(directory, named: name, in: place.directory)
+      } catch {
+        throw CommandFailure(.failed, "\(path) can't be copied: \(error)".sanitized)
+      }
+      let made = try place.directory.openDirectory(name)
+      return try body(made.fd)
     }
   }
 

@@ -7,7 +7,6 @@ internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
-internal import Synchronization
 
 /// Makes `/Network/Applications` what a network's server has.
 ///
@@ -172,20 +171,7 @@ struct NetworkApps {
     let source = try context.openBundleSource(path)
     guard source.isDirectory else { return try context.withBundle(source, body) }
     let name = context.name(of: path)
-    let place = try UnpackingPlace(context)
-    try place.use {
-      let copied = Atomic<Int64>(0)
-      let copy = TreeCopy(
-        uid: ProcessID.user, gid: ProcessID.group, progress: { copied.store($0.bytes, ordering: .relaxed) },
-        isCancelled: { copied.load(ordering: .relaxed) > Self.mostBytes })
-      do {
-        _ = try copy.copy(source.file.fd, named: name, in: place.directory)
-      } catch {
-        throw CommandFailure(.failed, "\(path) can't be copied: \(error)".sanitized)
-      }
-      let made = try place.directory.openDirectory(name)
-      try body(made.fd, name)
-    }
+    try context.withCopy(of: source.file.fd, at: path, mostBytes: Self.mostBytes) { try body($0, name) }
   }
 }
 

@@ -87,12 +87,14 @@ extension VolumeService {
     do throws(StoreError) {
       let hold = try leases.takeAll(of: name)
       // The next process ends what is begun here.
+      try notes.begin(.doomed, of: record)
       try registry(true)?.setOptions(record.options.union(.doomed), ofVolume: record.id)
       do throws(StoreError) {
         guard hold?.isWhole != false else { throw .leased(path: name, host: nil) }
         return (try store.source(of: record, home.source).take(name), hold)
       } catch {
         try? registry(true)?.setOptions(record.options, ofVolume: record.id)
+        try? notes.end(.doomed, of: record)
         throw error
       }
     } catch {

@@ -32,6 +32,11 @@ extension VolumeService {
 
   func known(_ id: Int64) -> VolumeRecord? { recordsIfReadable.first { $0.id == id } }
 
+  /// Whether it came into being because somebody looked for it.
+  func isOfServer(_ record: VolumeRecord) -> Bool {
+    if case .server = record.place { record.options.contains(.onDemand) } else { false }
+  }
+
   /// The one that somebody is about to have.
   func noted(_ awaited: AwaitedVolume, for user: UInt32) -> VolumeRecord? {
     guard case .server(let host) = awaited.record.place,
@@ -51,7 +56,7 @@ extension VolumeService {
           same.kind == wanted.kind
         {
           // By the computers that are known here, whoever has noted it.
-          return (try? notes.add([same])).map { same }
+          return (try? notes.add([same])).map { _ in same }
         }
         // The file says something else by now.
         try? registry(false)?.removeVolume(same.id)
@@ -59,8 +64,8 @@ extension VolumeService {
         forget(same.id)
       }
       guard hasRoom(among: known, for: owner) else { return nil }
-      guard (try? notes.add([wanted])) != nil else { return nil }
-      return (try? registry(true)?.add(wanted)) ?? nil
+      guard let registry = (try? registry(true)) ?? nil else { return nil }
+      return try? add(wanted, to: registry)
     }
   }
 

@@ -47,6 +47,15 @@ extension VolumeService {
     kept.notesVolumes = true
   }
 
+  /// Notes a volume, and has the registry know it; what that does not take leaves no note.
+  func add(_ record: VolumeRecord, to registry: Registry) throws(StoreError) -> VolumeRecord {
+    let isNew = try notes.add([record])
+    do throws(StoreError) { return try registry.add(record) } catch {
+      if isNew { unnote(record) }
+      throw error
+    }
+  }
+
   /// A volume is no more; a note that stays lets nobody add another one.
   func unnote(_ record: VolumeRecord) {
     do throws(StoreError) { try notes.remove(record) } catch { DaemonLog.write("\(error)") }
@@ -64,7 +73,8 @@ extension VolumeService {
       throw ControlFailure(
         "\(name.sanitized) is another volume than the one that was shown; nothing was changed", .ESTALE)
     }
-    do throws(StoreError) { try notes.add([record]) } catch { throw ControlFailure(error) }
+    // Nobody has begun here to add or delete it.
+    do throws(StoreError) { try notes.add([record.isNow([])]) } catch { throw ControlFailure(error) }
     note(record.id, isConfirmed: true)
     tell(.volumeAdded, record, by: user)
     if !record.options.contains(.onDemand) { attach([record]) }

@@ -239,10 +239,12 @@ extension VolumeService {
   /// Notes by which number the disk is known.
   private func complete(_ record: VolumeRecord) throws(VolumeFailure) {
     do throws(StoreError) {
-      try notes.add([record])
       let registry = try registry(true)
       try registry?.setIdentity(record.identity, ofVolume: record.id)
+      // Whoever finds it unfinished finds these by what the registry says, and takes them away.
+      try notes.add([record, record.isNow(.unfinished)])
       try registry?.setOptions(record.options, ofVolume: record.id)
+      try notes.end(.unfinished, of: record)
     } catch {
       throw .store(error)
     }
@@ -288,8 +290,8 @@ extension VolumeService {
       added: Int64(time(nil)), options: found.options)
     do throws(StoreError) {
       guard let registry = try registry(true) else { throw StoreError.mountedReadOnly }
-      if !record.options.contains(.unfinished) { try notes.add([record]) }
-      return try registry.add(record)
+      if record.options.contains(.unfinished) { return try registry.add(record) }
+      return try add(record, to: registry)
     } catch {
       throw .store(error)
     }

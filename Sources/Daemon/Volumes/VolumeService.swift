@@ -131,22 +131,19 @@ final class VolumeService: Sendable {
     guard !unfinished.isEmpty, !isReadOnly, let registry = try registry(true) else { return records }
     for record in unfinished {
       engines.forget(record.id)
+      // A copy of the store has its original's number, and that is whole.
+      let isBegunHere = notes.has(record)
       if record.options.contains(.doomed) {
         try? unlink(record)
         let isOne = try registry.hasEjectedHome(record.name, besides: record.path)
         let held = try registry.forgetHome(
           String(decoding: record.name, as: UTF8.self), at: record.path, isOne ? .unknown : nil)
-        if notes.has(record) { endDeletion(of: record, with: held) }
+        if isBegunHere { endDeletion(of: record, with: held) }
       }
       try registry.removeVolume(record.id)
-      unnote(record)
+      if isBegunHere { unnote(record) }
     }
     return records.filter { $0.options.isDisjoint(with: ending) }
-  }
-
-  /// Whether it came into being because somebody looked for it.
-  func isOfServer(_ record: VolumeRecord) -> Bool {
-    if case .server = record.place { record.options.contains(.onDemand) } else { false }
   }
 
   /// Each user's directories on a thread of their own, and each home, disk and server on one; what takes too

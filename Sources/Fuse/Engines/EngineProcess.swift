@@ -25,11 +25,9 @@ struct EngineUser {
     (name, accounts) = (account?.name, nil)
   }
 
-  /// Nobody: a number that no account has, as service managers use them for what they start.
-  init(nobodyOf volume: UInt32, accounts: String) {
-    let (first, count): (UInt32, UInt32) = (61_184, 4_336)
-    uid = first + volume % count
-    gid = uid
+  /// Nobody, by a number that nobody has.
+  init(nobody number: UInt32, accounts: String) {
+    (uid, gid) = (number, number)
     environment = ["PATH=" + EngineProgram.searchPath, "LANG=C.UTF-8", "HOME=/"]
     (name, self.accounts) = (nil, accounts)
   }
@@ -135,6 +133,7 @@ final class EngineProcess {
       try check(dup2(output.raw, STDOUT_FILENO))
       try check(dup2(output.raw, STDERR_FILENO))
       try check(chdir("/"))
+      if becomes { EngineShare.limit() }
       if becomes, user.uid != 0 {
         // Root's session has keys. Who possesses a keyring may read them, whoever they are by now.
         try check(clx_join_new_session_keyring())

@@ -220,7 +220,10 @@ extension EngineSupervisor {
     guard order.user == 0 else {
       return LentDisk(path: found.path, user: EngineUser(of: order.user, order.group))
     }
-    let user = EngineUser(nobodyOf: order.number, accounts: place + "/passwd")
+    guard let number = NobodysNumber.ofThisMachine.find(for: order.number) else {
+      throw EngineFailure(.EAGAIN, "no number is left that nobody has, as whom a program could serve it")
+    }
+    let user = EngineUser(nobody: number, accounts: place + "/passwd")
     let lent = try lend(found, to: user, isReadOnly: isReadOnly, in: place)
     try attempt(Self.noName) { () throws(Errno) in try noteName(of: user, in: place) }
     try introduce(user)

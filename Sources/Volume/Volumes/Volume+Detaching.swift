@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 internal import Fuse
-internal import LinuxIO
+package import LinuxIO
 internal import Policy
 internal import Store
 internal import Synchronization
@@ -60,6 +60,15 @@ extension Volume {
       if let thread { thread.detach() } else { left.change { $0 -= 1 } }
     }
     _ = left.wait(milliseconds: milliseconds) { $0 == 0 }
+  }
+
+  /// Whether something lies in what this process serves, by what the kernel remembers; also false before
+  /// kernels say which mount a connection is.
+  package func serves(_ object: FD) -> Bool {
+    guard let device = try? object.deviceInMemory(), device.major == 0 else { return false }
+    var isServed = false
+    forEachView { if $0.memory.kernel.device == device.minor { isServed = true } }
+    return isServed
   }
 
   /// Has the daemon find a home, which nobody else does before it is a part of the tree.

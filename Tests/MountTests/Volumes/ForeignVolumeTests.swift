@@ -159,6 +159,46 @@ struct ForeignVolumeTests {
     try carried.expect("ls $V; states | grep unconfirmed", "disk\nown\ntwo\none unconfirmed\n", as: Self.root)
   }
 
+  /// What another copy of a store says is being added or deleted was not begun here: its original is whole.
+  @Test(arguments: [32, 64]) func whatACopyEndsStays(state: Int) throws {
+    let carried = try Carried()
+    _ = try carried.run.mounted.unmount()
+    // As it is left by a process that has died.
+    let left = ".x.new-2147483000"
+    try carried.expect(
+      """
+      cp -a "$STORE/state/insula.db" old; UUID=$(ls homes/.insula); mkdir homes/.insula/$UUID/\(left)
+      """, "", as: Self.root)
+    try carried.change("UPDATE volumes SET options = options | \(state)")
+    try carried.run.mounted.mount()
+    try carried.expect("ls -A $V; states | wc -l", "0\n", as: Self.root)
+    _ = try carried.run.mounted.unmount()
+    try carried.expect("ls -d homes/.insula/*/\(left) | wc -l", "1\n", as: Self.root)
+    try carried.expect(
+      "rm -f \"$STORE\"/state/insula.db-*; cp -a old \"$STORE/state/insula.db\"", "", as: Self.root)
+    try carried.run.mounted.mount()
+    try carried.expect("ls $V; states | grep unconfirmed | wc -l", "disk\none\nown\ntwo\n0\n", as: Self.root)
+  }
+
+  /// What the registry does not take has no note, so that none is left for ever.
+  @Test func whatCantBeAddedLeavesNoNote() throws {
+    let carried = try Carried()
+    try carried.mountElsewhere()
+    let look = "find elsewhere/volumes -type f 2>/dev/null | wc -l"
+    // Somebody else changes it, and does not end.
+    let script = """
+      import sqlite3, subprocess, sys
+      other = sqlite3.connect(sys.argv[1]); other.execute("BEGIN IMMEDIATE")
+      sys.exit(1 if subprocess.run(sys.argv[2:], stderr=subprocess.DEVNULL).returncode == 0 else 0)
+      """
+    let add = "volume add three --store \"$POINT\""
+    try carried.expect(
+      """
+      mkdir three; timeout 100 python3 -c '\(script)' "$STORE/state/insula.db" "$INSULA" \(add) && \(look)
+      """, "0\n", as: Self.root)
+    try carried.expect("\"$INSULA\" \(add) >/dev/null && \(look)", "1\n", as: Self.root)
+  }
+
   @Test func aUsersOwnStoreAsksItsUser() throws {
     let carried = try Carried(rootless: true)
     try carried.expect("ls $V", "one\nown\ntwo\n")
