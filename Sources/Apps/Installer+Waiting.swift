@@ -46,6 +46,7 @@ extension Installer {
   ) throws(AppFailure) -> (before: InstalledApp, now: InstalledApp, left: [LeftBehind]) {
     let caller = CallerIdentity(waiting.requester)
     let directory = try openForUpdate(try domain(of: waiting), by: caller)
+    try checkPlacing(waiting)
     let updates = try registered { () throws(StoreError) in try store.openUpdates(for: waiting.app.path) }
     let report = InstallReport(InstallWait())
     let tree = StagedTree(keptAs: waiting.name, in: updates)
@@ -58,6 +59,16 @@ extension Installer {
       copy.contents, named: name, in: directory, waiting.allowsDowngrade, false, report)
     return try replace(
       before, by: copy, named: name, in: directory, by: caller, waiting: waiting.name, report)
+  }
+
+  /// Throws what the registry has against it: before the copy is read, which takes long.
+  private func checkPlacing(_ waiting: WaitingUpdate) throws(AppFailure) {
+    do throws(StoreError) {
+      try registry.check(.update(waiting.before, to: waiting.app, waiting: waiting.name))
+    } catch {
+      // What has become of the app is judged with the copy.
+      guard case .appBusy = error else { throw .store(error) }
+    }
   }
 
   /// Gives up an update that waits; `caller` must be allowed to make updates there.

@@ -312,20 +312,21 @@ final class AppService: Sendable {
 
   /// Updates that are just being put in place, by the names of their copies.
   private let placing = Condition<Set<String>>([])
-  /// Why those could not be put in place that wait on: what has been said is not said again.
-  private let postponed = Mutex<[String: String]>([:])
+  /// Those that could not be put in place and wait on.
+  private let postponed = Mutex(PostponedUpdates())
 
   /// Puts all updates in place whose apps run no more; `isOver` is asked before each.
   ///
+  /// This is done whenever any app of anybody ends, so those that have failed are left out for a while.
   /// Those in homes outside of the store are put there by the threads of these homes.
   func placeUpdates(isOver: @escaping @Sendable () -> Bool) {
     guard !isReadOnly, let registry = try? knownRegistry(),
       let waiting = try? registry.waitingUpdates()
     else { return }
-    let names = Set(waiting.map(\.name))
-    postponed.withLock { $0 = $0.filter { names.contains($0.key) } }
+    let due = postponed.withLock { $0.due(among: waiting.map(\.name), at: monotonicNanoseconds()) }
+    let updates = Dictionary(waiting.map { ($0.name, $0) }) { first, _ in first }
     let outside = (try? registry.namesOfHomesElsewhere()) ?? []
-    for update in waiting where !isOver() {
+    for update in due.compactMap({ updates[$0] }) where !isOver() {
       let name = RecoveryScope.home(in: update.app.path.utf8)
       if let name, outside.contains(name), let home = store.homeElsewhere(named: name) {
         HomeWork.ofProcess.begin(in: home, as: update.name) { [self] in place(update, registry, isOver) }
@@ -363,7 +364,9 @@ final class AppService: Sendable {
     switch handler.place(waiting) {
     case .postponed(_, let failure):
       let reason = "\(failure)"
-      let isNew = postponed.withLock { $0.updateValue(reason, forKey: waiting.name) != reason }
+      let isNew = postponed.withLock {
+        $0.postpone(waiting.name, for: reason, at: monotonicNanoseconds())
+      }
       if isNew { handler.noteFailure(of: waiting, "it is tried again later: \(reason)") }
     case .updated:
       noteContainers()

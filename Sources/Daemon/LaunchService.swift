@@ -91,8 +91,10 @@ final class LaunchService: Sendable {
     apps.placeUpdate(of: try installed(identifier, caller.user).app) { reporter.isCancelled }
     let found = try installed(identifier, caller.user)
     let ofUser = AppOfUser(found.app.identifier, caller.user)
-    guard server.views.start(ofUser, from: found.app.path) else { throw .busy(identifier: identifier.text) }
-    defer { server.views.started(ofUser, from: found.app.path) }
+    guard let start = server.views.start(ofUser, from: found.app.path) else {
+      throw .busy(identifier: identifier.text)
+    }
+    defer { server.views.started(start) }
     // From here on it stays what it is; until here it need not have.
     let (app, registry) = try installed(identifier, caller.user)
     guard app == found.app else { throw .busy(identifier: identifier.text) }
@@ -111,10 +113,15 @@ final class LaunchService: Sendable {
       given = server.consents.authorized(launch, for: caller.user)
       return server.consents.places(of: launch, with: given)
     }
+    #if DEBUG
+      Halt.at(.viewMade)
+    #endif
     let mount: SharedFD?
     do throws(Errno) {
-      mount = try server.serve(launch, view, by: caller, over: connection, hold)
+      mount = try server.serve(launch, view, of: start, by: caller, over: connection, hold)
     } catch {
+      // What the app is, or has, may have changed meanwhile.
+      guard server.views.mayBegin(start) else { throw .busy(identifier: identifier.text) }
       throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
     server.consents.began(launch, for: caller.user, with: given)

@@ -98,6 +98,13 @@ package struct AppOfUser: Hashable, Sendable {
   }
 }
 
+/// An app that begins to run for a user, from a bundle.
+struct AppStart: Sendable {
+  fileprivate let number: UInt64
+  fileprivate let app: AppOfUser
+  fileprivate let path: ExactText
+}
+
 /// The apps that run, by their views.
 package final class RunningViews: Sendable {
   private struct State {
@@ -105,9 +112,10 @@ package final class RunningViews: Sendable {
     var views: [UInt64: RunningView] = [:]
     /// What each of them takes of its user's budget.
     var shares: [UInt64: BudgetShare] = [:]
-    /// How many are about to run from a bundle, and of an app for a user.
-    var starting: [ExactText: Int] = [:]
-    var beginning: [AppOfUser: Int] = [:]
+    /// Those that are about to run.
+    var starts: [UInt64: AppStart] = [:]
+    /// Those of them that took too long: they get no view any more.
+    var calledOff: Set<UInt64> = []
     /// Of these none begins to run: something is just being done to what they have.
     var closed: Set<AppOfUser> = []
     /// Bundles of which another version is just taking the place, or nothing.
@@ -118,13 +126,22 @@ package final class RunningViews: Sendable {
     /// How many views have ended, and whether nobody is to wait for more.
     var ended: UInt64 = 0
     var isOver = false
+
+    mutating func add(_ view: RunningView, _ share: BudgetShare) {
+      views[view.number] = view
+      shares[view.number] = share
+    }
   }
   /// Changed when a view has ended.
   private let state = Condition(State())
 
   private let budget: Budget
+  private let patience: Int
 
-  init(_ budget: Budget) { self.budget = budget }
+  init(_ budget: Budget, patienceMilliseconds: Int = RunningViews.patienceMilliseconds) {
+    self.budget = budget
+    patience = patienceMilliseconds
+  }
 
   /// The views of an app, of a user, or all; with `ended` also those of apps that have ended just now.
   package func all(
@@ -136,13 +153,12 @@ package final class RunningViews: Sendable {
     }
   }
 
-  /// The views of a user, or all, once those of some apps have begun that were about to, if that does not
-  /// take long; also those of apps that have ended just now.
+  /// The views of a user, or all, once those of some apps have begun that were about to; with those of apps
+  /// that have ended just now.
+  ///
+  /// What takes too long to begin does not begin.
   func all(user: UInt32?, afterStartsOf identifiers: [AppIdentifier]) -> [RunningView] {
-    let isOver = { (state: State) in
-      !state.beginning.keys.contains { app in identifiers.contains { app.isOf($0, user) } }
-    }
-    _ = state.wait(milliseconds: Self.patienceMilliseconds, until: isOver)
+    endStarts { start in identifiers.contains { start.app.isOf($0, user) } }
     return all(user: user, ended: true)
   }
 
@@ -187,11 +203,27 @@ package final class RunningViews: Sendable {
     }
   }
 
+  /// Has a view known from here on that runs already, as another worker has left it.
   func add(_ view: RunningView, _ share: BudgetShare) {
+    state.withLock { $0.add(view, share) }
+  }
+
+  /// Has the view of an app known that is about to run; false if the app is not to begin any more.
+  ///
+  /// So whoever has ended the starts of an app finds every view of it that there can be.
+  func add(_ view: RunningView, _ share: BudgetShare, of start: AppStart) -> Bool {
     state.withLock { state in
-      state.views[view.number] = view
-      state.shares[view.number] = share
+      guard Self.mayBegin(start, in: state) else { return false }
+      state.add(view, share)
+      return true
     }
+  }
+
+  /// Whether an app that is about to run may go on with that.
+  func mayBegin(_ start: AppStart) -> Bool { state.withLock { Self.mayBegin(start, in: $0) } }
+
+  private static func mayBegin(_ start: AppStart, in state: borrowing State) -> Bool {
+    state.starts[start.number] != nil && !state.calledOff.contains(start.number) && !state.isEnding
   }
 
   /// The connection of a view has ended.
@@ -215,30 +247,43 @@ package final class RunningViews: Sendable {
 
   // MARK: What is not to happen at once
 
-  /// An app begins to run for a user from a bundle, which stays as it is until ``started(_:from:)``; false if
-  /// it does not, or if nothing begins any more.
+  /// An app begins to run for a user from a bundle, which stays as it is until ``started(_:)``; nil if it
+  /// does not, or if nothing begins any more.
   ///
   /// It waits until nothing is being done to what the app has, which takes no longer than a rename.
-  func start(_ app: AppOfUser, from path: String) -> Bool {
+  func start(_ app: AppOfUser, from path: String) -> AppStart? {
     let path = ExactText(path)
     return state.wait(until: { !$0.closed.contains(app) }) { state in
       guard !state.isEnding, state.awaited[path] == nil, !state.changing.contains(path),
         !state.changing.contains(Self.system)
-      else { return false }
-      state.starting[path, default: 0] += 1
-      state.beginning[app, default: 0] += 1
-      return true
+      else { return nil }
+      state.last += 1
+      let start = AppStart(number: state.last, app: app, path: path)
+      state.starts[start.number] = start
+      return start
     }
   }
 
-  func started(_ app: AppOfUser, from path: String) {
+  func started(_ start: AppStart) {
     state.change { state in
-      Self.countDown(&state.starting[ExactText(path)])
-      Self.countDown(&state.beginning[app])
+      state.starts[start.number] = nil
+      state.calledOff.remove(start.number)
     }
   }
 
-  /// Does `body`, while nothing begins to run from these bundles; what was just beginning has begun before.
+  /// Waits for those that are about to run; what has no view after a while gets none.
+  ///
+  /// How long a start takes is the app's to say.
+  private func endStarts(_ isMeant: (AppStart) -> Bool) {
+    let numbers = state.withLock { Set($0.starts.values.filter(isMeant).map(\.number)) }
+    _ = state.wait(milliseconds: patience) { state in numbers.allSatisfy { state.starts[$0] == nil } }
+    state.withLock { state in
+      for number in numbers where state.starts[number] != nil { state.calledOff.insert(number) }
+    }
+  }
+
+  /// Does `body`, while nothing begins to run from these bundles; what was just beginning has begun before,
+  /// or does not begin.
   func keepingFromStarting<Result, Failure: Error>(
     _ paths: [String], _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -251,9 +296,7 @@ package final class RunningViews: Sendable {
         for path in paths { Self.countDown(&state.awaited[path]) }
       }
     }
-    _ = state.wait(milliseconds: Self.patienceMilliseconds) { state in
-      paths.allSatisfy { state.starting[$0] == nil }
-    }
+    endStarts { paths.contains($0.path) }
     return try body()
   }
 
@@ -266,7 +309,7 @@ package final class RunningViews: Sendable {
   func has(_ app: AppOfUser) -> Bool { state.withLock { Self.has(app, in: $0) } }
 
   private static func has(_ app: AppOfUser, in state: borrowing State) -> Bool {
-    state.beginning[app] != nil
+    state.starts.values.contains { $0.app == app }
       || state.views.values.contains { AppOfUser($0.launch.app.identifier, $0.user) == app }
   }
 
@@ -286,7 +329,7 @@ package final class RunningViews: Sendable {
   func changing(_ path: String, _ body: () throws(Errno) -> Void) throws(Errno) {
     let place = ExactText(path)
     let isFree = state.withLock { state in
-      let isStarting = place == Self.system ? !state.starting.isEmpty : state.starting[place] != nil
+      let isStarting = state.starts.values.contains { place == Self.system || $0.path == place }
       let isUsed = state.views.values.contains { $0.launch.runs(from: path) && $0.isAlive }
       guard !isStarting, !isUsed else { return false }
       return state.changing.insert(place).inserted

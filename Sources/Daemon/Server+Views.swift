@@ -30,10 +30,11 @@ extension Server {
   /// Serves the view of an app: over a connection of the caller's own, or one that is made here; then its
   /// mount comes back.
   func serve(
-    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?, _ hold: ContainerHold?
+    _ launch: AppLaunch, _ view: View, of start: AppStart, by caller: LaunchedBy, over theirs: SharedFD?,
+    _ hold: ContainerHold?
   ) throws(Errno) -> SharedFD? {
     do throws(Errno) {
-      return try begin(launch, view, by: caller, over: theirs, hold)
+      return try begin(launch, view, of: start, by: caller, over: theirs, hold)
     } catch {
       // What its kernel would have said at the end.
       view.ended()
@@ -42,11 +43,12 @@ extension Server {
   }
 
   private func begin(
-    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, over theirs: SharedFD?, _ hold: ContainerHold?
+    _ launch: AppLaunch, _ view: View, of start: AppStart, by caller: LaunchedBy, over theirs: SharedFD?,
+    _ hold: ContainerHold?
   ) throws(Errno) -> SharedFD? {
     if let theirs {
       let copy = try theirs.use { (fd) throws(Errno) in try fd.duplicated() }
-      try serve(launch, view, by: caller, connection: copy, hold)
+      try serve(launch, view, of: start, by: caller, connection: copy, hold)
       return nil
     }
     var limits: DetachedMount.Limits = [.noDevices, .noSetUserID]
@@ -54,20 +56,20 @@ extension Server {
     if options.readOnly { limits.insert(.readOnly) }
     let made = try Mount.detached(for: caller.user, caller.group, source: "insula", limits)
     let mount = made.mount
-    try serve(launch, view, by: caller, connection: made.takeConnection(), hold)
+    try serve(launch, view, of: start, by: caller, connection: made.takeConnection(), hold)
     return mount
   }
 
   private func serve(
-    _ launch: AppLaunch, _ view: View, by caller: LaunchedBy, connection: consuming OwnedFD,
-    _ hold: ContainerHold?
+    _ launch: AppLaunch, _ view: View, of start: AppStart, by caller: LaunchedBy,
+    connection: consuming OwnedFD, _ hold: ContainerHold?
   ) throws(Errno) {
     let memory = try keep(KeptLaunch(launch, by: caller), caller.process, connection.fd, view)
     let session = try Session(view, over: connection, settings: settings(of: hold))
     let number = views.number()
     let running = RunningView(
       number, launch, user: caller.user, pid: caller.pid, caller.process, view, hold, kept: memory)
-    try serve(running, over: session, caller.share)
+    try serve(running, of: start, over: session, caller.share)
     // What the kernel has looked up before that, it would forget at once.
     try waitUntilStarted(view) { views.has(number) }
   }
@@ -124,12 +126,19 @@ extension Server {
   }
 
   private func serve(
-    _ running: RunningView, over session: Session, _ share: BudgetShare
+    _ running: RunningView, of start: AppStart?, over session: Session, _ share: BudgetShare
   ) throws(Errno) {
     let (kept, view, number, log) = (kept, running.view.number, running.number, log)
     let appSockets = appSockets
     let runs = RunRecord(store, isReadOnly: options.readOnly)
-    views.add(running, share)
+    if let start {
+      guard views.add(running, share, of: start) else {
+        kept?.forgetAll(of: view)
+        throw .ECANCELED
+      }
+    } else {
+      views.add(running, share)
+    }
     endWithItsLeases(running)
     do throws(Errno) {
       try pool.add(session, counter: running.requests) { [views] in
@@ -188,7 +197,7 @@ extension Server {
     views.add(running, app.share)
     let failed = { [views] in views.remove(running.number) }
     return try begin(session, with: app.firstMessage, failed: failed) { () throws(Errno) in
-      try self.serve(running, over: session, app.share)
+      try self.serve(running, of: nil, over: session, app.share)
       if let listener = left.listener { try self.takeOverEndpoint(of: running, listener) }
     }
   }

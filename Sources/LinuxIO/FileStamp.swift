@@ -8,7 +8,7 @@ internal import Glibc
 package struct FileStamp: Hashable, Sendable {
   private let changed: Int64
   private let modified: Int64
-  private let size: Int64
+  package let size: Int64
 
   package init(_ status: FileStatus) {
     changed = status.st_ctim.nanoseconds

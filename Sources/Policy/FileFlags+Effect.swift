@@ -10,7 +10,7 @@ extension FileFlags {
   private static let directoryGrowth: Rights = [.addFile, .addSubdirectory, .writeExtended]
 
   /// Whether flags stand against `rights` to an object of this kind.
-  func refuse(_ rights: Rights, to kind: Object.Kind) -> Bool {
+  package func refuse(_ rights: Rights, to kind: Object.Kind) -> Bool {
     if isDisjoint(with: Self.restraining) { return false }
     var changes = rights.intersection(.modifying)
     // What is written to a fifo, a socket or a device goes through it and leaves it as it was.

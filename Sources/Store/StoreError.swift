@@ -76,6 +76,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case containerStays(path: String, reason: String)
   case noRemovedContainer(number: Int64)
   case containerIsThere(path: String)
+  case restrained(path: String, reason: String)
 
   /// Gives an errno its meaning: `doing` reads as in "can't open".
   package init(_ errno: Errno, doing: String, path: String) {
@@ -226,6 +227,8 @@ extension StoreError: CustomStringConvertible {
     case .containerStays(let path, let reason):
       "the container \(path) of an app that was uninstalled is still there: \(reason); "
         + "remove what keeps it ('insula flags' shows and changes flags), and start the app again"
+    case .restrained(let path, let reason):
+      "can't change \(path), since \(reason); 'insula flags' shows and changes flags"
     case .containerOfOtherSpelling(let path):
       "there is a container beside \(path) whose name differs by case alone, which is the same name in this "
         + "store; uninstall the app whose container that is, or rename it in the store while that is "
@@ -301,7 +304,8 @@ extension StoreError {
     case .notThere, .notAStore, .halfMade, .damaged, .registryDamaged: .noStore
     case .newerFormat, .olderFormat, .registryNewer, .registryOlder: .wrongFormat
     case .inUse, .leased, .appBusy, .registryBusy: .busy
-    case .belongsToOther, .exchangeable, .registryOfOthers, .notPermitted, .otherAccount, .notEntitled:
+    case .belongsToOther, .exchangeable, .registryOfOthers, .notPermitted, .otherAccount, .notEntitled,
+      .restrained:
       .notPermitted
     case .badHomeName: .usage
     case .noApp: .noApp

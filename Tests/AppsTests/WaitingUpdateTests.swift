@@ -218,6 +218,40 @@ private struct Unexpected: Error {
     #expect(program() == "#!/bin/sh\necho 2\n")
   }
 
+  /// The attack: an update for which there is no room is read again, whole, at each attempt.
+  ///
+  /// It is not read: that the copy is damaged would have been found. Another user's groups take no room.
+  @Test func whatHasNoRoomIsNotRead() throws {
+    _ = try stage("3") { $0.groups = ["group.org.example.one"] }
+    let update = try waiting()
+    let file = "store/state/updates/\(update.name)/Contents/Resources/page.html"
+    let good = try #require(fixture.temporary.text(of: file))
+    try fixture.temporary.write("<p>evil</p>", to: file)
+    func fill(_ user: UInt32, _ name: String) throws -> InstalledApp {
+      let groups = try (0..<Registry.belongingLimitOfUser).map { try #require(AppIdentifier("group.\($0)")) }
+      let app = InstalledApp(
+        identifier: try #require(AppIdentifier("org.example.\(name)")), user: user, name: name,
+        executable: name, version: "1", shortVersion: "1", team: "TEAM1",
+        path: "\(place)/\(name).app", seal: [], installed: 0, groups: groups)
+      try fixture.registry.add(app)
+      return app
+    }
+    let user = fixture.account.uid
+    _ = try fill(user &+ 1, "theirs")
+    guard case .refused? = appFailure({ _ = try fixture.installer().place(update) }) else {
+      throw Unexpected(what: "damaged")
+    }
+    let many = try fill(user, "many")
+    let failure = StoreError.tooManyGroups(user: user, limit: Registry.belongingLimitOfUser)
+    #expect(appFailure { _ = try fixture.installer().place(update) } == .store(failure))
+    #expect(kept() == [update.name])
+    // It takes its place when there is room, and nothing else is wrong.
+    try fixture.temporary.write(good, to: file)
+    _ = try fixture.registry.remove(many.identifier, of: user, keepingData: false)
+    _ = try fixture.installer().place(update)
+    #expect(program() == "#!/bin/sh\necho 3\n")
+  }
+
   /// What a copy that nobody knows is, is cleared away; nobody is led elsewhere by it.
   @Test func strangeThingsAmongThoseThatWaitAreRemoved() throws {
     _ = try stage("3")

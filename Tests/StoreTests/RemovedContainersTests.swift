@@ -74,6 +74,56 @@ internal import Testing
     #expect(try removed().count == 2)
   }
 
+  /// Flags of the directory that containers are in: what is there stays, and nothing new gets there.
+  @Test(arguments: [FileFlags.systemImmutable, .userImmutable, .systemAppend, .userAppend])
+  func flagsOfTheDirectoryStandAgainstChanges(flag: FileFlags) throws {
+    let directory = try TemporaryDirectory.open(library + "/Containers")
+    let isImmutable = !flag.isDisjoint(with: [.systemImmutable, .userImmutable])
+    func set(_ flags: FileFlags) throws { try containers.metadata.setFlags(flags, on: directory.fd) }
+    func isRestrained(_ body: () throws -> Void) -> Bool {
+      guard case .restrained(_, let reason)? = storeError(body) else { return false }
+      return reason.contains("the directory that it is in has the flags")
+    }
+    try set(flag)
+    _ = try fixture.registry.remove(app.identifier, of: nil, keepingData: false)
+    let left = try containers.removeMarked().left
+    #expect(left.count == 1 && left.first?.path.hasSuffix("Containers/com.example.editor") == true)
+    #expect(left.first?.reason.contains("the directory that it is in has the flags") == true)
+    #expect(names(library + "/Containers") == ["com.example.editor"])
+    #expect(names(library + "/Group Containers") == [])
+    try set([])
+    #expect(try containers.removeMarked().left.isEmpty)
+    try set(flag)
+    let data = try #require(try removed().first { $0.container.kind == .data })
+    #expect(isRestrained { _ = try containers.restore(data) } == isImmutable)
+    #expect(names(library + "/Containers") == (isImmutable ? [] : ["com.example.editor"]))
+    try fixture.registry.add(app)
+    let make = { _ = try self.containers.make(for: self.app, home: self.fixture.account.name) }
+    #expect(isRestrained(make) == isImmutable)
+    #expect(names(library + "/Containers") == (isImmutable ? [] : ["com.example.editor"]))
+    try set([])
+    try make()
+    #expect(names(library + "/Containers") == ["com.example.editor"])
+  }
+
+  /// A container that has such flags itself may lack a directory, which is not made.
+  @Test func missingDirectoriesAreNotMadeInImmutableOnes() throws {
+    let documents = library + "/Containers/com.example.editor/Data/Documents"
+    let data = try TemporaryDirectory.open(library + "/Containers/com.example.editor/Data")
+    try FileManager.default.removeItem(atPath: documents)
+    try containers.metadata.setFlags(.userImmutable, on: data.fd)
+    let failure = storeError { _ = try containers.make(for: app, home: fixture.account.name) }
+    guard case .restrained(let path, _)? = failure else {
+      Issue.record("\(failure as Any)")
+      return
+    }
+    #expect(path.hasSuffix("/Data/Documents") && !names(library).isEmpty)
+    #expect(!FileManager.default.fileExists(atPath: documents))
+    try containers.metadata.setFlags([], on: data.fd)
+    _ = try containers.make(for: app, home: fixture.account.name)
+    #expect(FileManager.default.fileExists(atPath: documents))
+  }
+
   /// The attack: an app was granted what one of that name had, and gets what the next one of that name has.
   @Test func whatWasGrantedOfAContainerGoesWithIt() throws {
     let registry = fixture.registry

@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import LinuxIO
+internal import Policy
 
 /// Why an app's data are not moved; nothing has changed then.
 package enum DataFailure: Error, Equatable, Sendable {
@@ -9,6 +10,7 @@ package enum DataFailure: Error, Equatable, Sendable {
   case badBackup(path: String, reason: String)
   case encrypted(path: String)
   case otherApp(path: String, identifier: String)
+  case otherTeam(path: String, team: String, app: String, appsTeam: String)
   case hasData(path: String)
   case exists(path: String)
   case notEmpty(path: String)
@@ -30,6 +32,10 @@ extension DataFailure: CustomStringConvertible {
     case .otherApp(let path, let identifier):
       "\(path) has the data of \(identifier), which is not installed here; to import it into another app, "
         + "use '--to ID'"
+    case .otherTeam(let path, let team, let app, let appsTeam):
+      "\(path) has data of apps of the team \(team.sanitized), but the app that is installed, "
+        + "\(app.sanitized), is signed by another team, \(appsTeam.sanitized); nothing was changed; "
+        + "if that app may have them all the same, use '--to \(app.sanitized)'"
     case .hasData(let path):
       "\(path) already has data; nothing was changed; '--replace' replaces all of it"
     case .exists(let path): "\(path) already exists; nothing was changed; give the package another name"

@@ -13,6 +13,9 @@ internal import Store
 package final class DataPackage {
   static let dataName = "AppData"
   static let infoName = "AppDataInfo.plist"
+  /// Xcode's packages lack these two.
+  static let teamKey = "InsulaTeam"
+  static let rootKey = "InsulaTeamRoot"
   package static let nameExtension = "xcappdata"
   /// What may be in `AppData` of another system's, and is of no use here.
   static let ignored = ["SystemData", ".DS_Store"]
@@ -21,6 +24,8 @@ package final class DataPackage {
   package let path: String
   /// Whose data they are.
   package let identifier: AppIdentifier
+  /// The team whose app has exported them; nil where the package does not say.
+  package let team: BackupTeam?
   let data: OwnedFD
   /// What is there of what an app has at the top of its home.
   let names: [[UInt8]]
@@ -39,7 +44,7 @@ package final class DataPackage {
     } catch {
       throw .failed(doing: "read", path: path, errno: error)
     }
-    identifier = try Self.identifier(bytes, refuse)
+    (identifier, team) = try Self.info(bytes, refuse)
     names = try Self.names(in: data.fd, path, isContainer: false, refuse)
   }
 
@@ -50,6 +55,8 @@ package final class DataPackage {
     func refuse(_ reason: String) -> DataFailure { .notAPackage(path: path, reason: reason) }
     self.path = path
     self.identifier = identifier
+    // Whose it is says the manifest of the backup.
+    team = nil
     data = try explaining("open", path) { () throws(Errno) in
       try kind == .data ? container.openDirectory(ContainerLayout.dataName) : container.duplicated()
     }
@@ -67,9 +74,9 @@ package final class DataPackage {
       \.name)
   }
 
-  private static func identifier(
+  private static func info(
     _ bytes: [UInt8], _ refuse: (String) -> DataFailure
-  ) throws(DataFailure) -> AppIdentifier {
+  ) throws(DataFailure) -> (AppIdentifier, BackupTeam?) {
     let list: PropertyList
     do throws(PropertyListError) {
       list = try PropertyList(reading: bytes)
@@ -80,7 +87,10 @@ package final class DataPackage {
       throw refuse("its \(infoName) has no CFBundleIdentifier")
     }
     guard let identifier = AppIdentifier(text) else { throw refuse("'\(text)' is not an app's identifier") }
-    return identifier
+    let team = list.dictionary?[teamKey]?.string.map {
+      BackupTeam($0, root: list.dictionary?[rootKey]?.string)
+    }
+    return (identifier, team)
   }
 
   private static func names(
@@ -169,6 +179,8 @@ extension AppContainer {
     list["CFBundleName"] = .string(app.name)
     list["CFBundleShortVersionString"] = .string(app.version)
     list["XCExecutableVersion"] = .string(app.build)
+    list[DataPackage.teamKey] = .string(app.team)
+    if let root = app.root { list[DataPackage.rootKey] = .string(root) }
     do throws(PropertyListError) {
       return try PropertyList.dictionary(list).xml()
     } catch {

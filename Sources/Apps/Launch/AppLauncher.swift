@@ -22,10 +22,22 @@ package final class AppLauncher: Sendable {
     let entitlements: AppEntitlements
     let limits: ResourceLimits
     let privacy: AppPrivacy
+
+    /// How large the files are from which something is kept: of code and digests, which are large where the
+    /// bundle is, nothing is.
+    var bytesReadFrom: Int {
+      let kept = files.filter { file in Self.keptFiles.contains { file.path.hasSuffix($0) } }
+      return kept.reduce(0) { sum, file in
+        let (next, isTooMuch) = sum.addingReportingOverflow(Int(file.stamp?.file.size ?? 0))
+        return isTooMuch ? Int.max : next
+      }
+    }
+
+    private static let keptFiles = ["Info.plist", SealLayout.codeEntitlements]
   }
 
   private let store: Store
-  private let verdicts = Mutex<[ExactText: Verdict]>([:])
+  private let verdicts = Mutex(RecentVerdicts<Verdict>())
 
   package init(_ store: Store) { self.store = store }
 
@@ -129,7 +141,7 @@ package final class AppLauncher: Sendable {
 
   private func verdict(on app: InstalledApp) throws(AppFailure) -> Verdict {
     let root = try open(app)
-    if let known = verdicts.withLock({ $0[ExactText(app.path)] }), known.seal == app.seal,
+    if let known = verdicts.withLock({ $0.verdict(at: app.path) }), known.seal == app.seal,
       known.files.allSatisfy({ $0.stamp == Stamp($0.path, in: root.fd) })
     {
       return known
@@ -156,7 +168,8 @@ package final class AppLauncher: Sendable {
     // What has only just changed may change again unseen; and so it may while it is read.
     if made.files.allSatisfy({ $0.stamp?.file.isSettled ?? true && $0.stamp == Stamp($0.path, in: root.fd) })
     {
-      verdicts.withLock { $0[ExactText(app.path)] = made }
+      let bytes = made.bytesReadFrom
+      verdicts.withLock { $0.remember(made, at: app.path, of: app.user, readFrom: bytes) }
     }
     return made
   }

@@ -67,6 +67,20 @@ struct ImportCommand: Command {
     } catch StoreError.noApp where identifier == nil {
       throw DataFailure.otherApp(path: source, identifier: package.identifier.text)
     }
+    // Whoever names an app has decided who gets them.
+    if identifier == nil {
+      let installed = try access.app(package.identifier, for: uid ?? context.uid)
+      if let team = package.team {
+        guard team.includes(installed) else {
+          throw DataFailure.otherTeam(
+            path: source, team: team.text, app: installed.identifier, appsTeam: installed.team)
+        }
+      } else {
+        context.console.inform(
+          "\(source) does not say whose app's data it has; \(installed.identifier.sanitized) of the team "
+            + "\(installed.team.sanitized) gets them")
+      }
+    }
     let report = try CopyProgress.show("importing", context.console) { note in
       try container.importData(from: package, replacing: replaces, progress: note) { new in
         try access.replaceData(with: new)

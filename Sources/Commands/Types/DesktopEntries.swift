@@ -91,7 +91,8 @@ struct DesktopEntries {
     let name = app.name.sanitized.beginning(100)
     var lines = [
       "[Desktop Entry]", "Type=Application", "Version=1.0", "Name=\(name.inDesktopValue)",
-      "Exec=\(command) --with \(app.identifier) -- %F", "Terminal=false", Self.mark + app.identifier,
+      "Exec=\(command) --with \(AppReference.word(of: app.identifier)) -- %F", "Terminal=false",
+      Self.mark + app.identifier,
     ]
     if !mimeTypes.isEmpty { lines.append("MimeType=\(mimeTypes.inOrder(by: <).joined(separator: ";"));") }
     return lines.joined(separator: "\n") + "\n"

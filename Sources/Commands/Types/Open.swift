@@ -120,7 +120,7 @@ struct OpenCommand: Command {
     }
     if !startsAnew { starts = try starts.compactMap { try Self.unlessTold($0, &daemon) } }
     let runs = starts.map {
-      ["run", "--store", daemon.store, $0.identifier]
+      ["run", "--store", daemon.store, AppReference.word(of: $0.identifier)]
         + ($0.paths.isEmpty ? [] : ["--args"] + $0.paths.map { "\(access.root)/\($0)" })
     }
     guard !runs.isEmpty else { return .ok }

@@ -23,6 +23,8 @@
       case mountPointFound
       /// The directory that is to be mounted on is open.
       case mountPointOpened
+      /// An app that is started has its view, and nobody knows the view yet.
+      case viewMade
     }
 
     private static let directory = getenv("INSULA_HALT").map { String(cString: $0) }

@@ -11,8 +11,10 @@ extension Containers {
     let owner = Owner(try explaining("examine", path) { () throws(Errno) in try documents.status() })
     // It is made on the filesystem of the home, which need not be the store's.
     try forHomeThatIsThere(place).requireDirectory(ContainerLayout.inboxName, in: documents, owner, path)
-    return try explaining("open", path) { () throws(Errno) in
+    let inbox = try explaining("open", path) { () throws(Errno) in
       try documents.openDirectory(ContainerLayout.inboxName)
     }
+    try requireNoFlags(against: [.addFile, .addSubdirectory], on: inbox.fd, at: path)
+    return inbox
   }
 }

@@ -19,19 +19,21 @@ extension Containers {
   ) throws(StoreError) -> ObjectIdentity {
     let place = "\(path)/\(record.path)"
     var isWhole = false
-    do throws(Errno) {
-      if try status(of: name, in: parent) == nil {
-        do throws(Errno) {
-          try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
-            try build(record, name, in: workshop, owner, bundle)
-          }
-          isWhole = true
-        } catch .EEXIST {
-          // Someone has just put one there: the same one, or what was another team's.
+    let isMissing = try explaining("create the container", place) { () throws(Errno) in
+      try status(of: name, in: parent) == nil
+    }
+    if isMissing {
+      try requireNoFlags(against: .addSubdirectory, above: place, on: parent)
+      do throws(Errno) {
+        try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
+          try build(record, name, in: workshop, owner, bundle)
         }
+        isWhole = true
+      } catch .EEXIST {
+        // Someone has just put one there: the same one, or what was another team's.
+      } catch {
+        throw StoreError(error, doing: "create the container", path: place)
       }
-    } catch {
-      throw StoreError(error, doing: "create the container", path: place)
     }
     try requireDirectory(name, in: parent, owner, place)
     let container = try explaining("open", place) { () throws(Errno) in try parent.openDirectory(name) }
@@ -43,7 +45,7 @@ extension Containers {
     }
   }
 
-  private func status(of name: String, in parent: FD) throws(Errno) -> FileStatus? {
+  func status(of name: String, in parent: FD) throws(Errno) -> FileStatus? {
     do throws(Errno) {
       return try parent.status(of: name)
     } catch .ENOENT {

@@ -118,8 +118,11 @@ extension Containers {
     if isSame, isTheOne(found.fd, status, record) {
       // All of it stays, and is tried again.
       let flags = try metadata.security(of: found.fd).flags
-      return reasonToKeep(uid: record.user, kind: .directory, flags: flags, whenRemovedFor: record.user)
-        .map { LeftBehind(path: record.path, reason: $0.words) }
+      let above = try self.flags(against: .deleteChild, on: parent).map(Self.words(forFlagsAbove:))
+      let stays =
+        reasonToKeep(uid: record.user, kind: .directory, flags: flags, whenRemovedFor: record.user)?.words
+        ?? above
+      return stays.map { LeftBehind(path: record.path, reason: $0) }
     }
     // The data may be the team's all the same, put there from outside, and the record is about to go.
     if isSame { try keepTeam(of: record, on: found.fd) }

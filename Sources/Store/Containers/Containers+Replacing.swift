@@ -24,6 +24,7 @@ extension Containers {
   ) throws(StoreError) -> RemovedContainer {
     let own = try forHomeThatIsThere(record.path)
     let place = "\(path)/\(record.path)"
+    try requireReplaceable(record, in: parent, at: place)
     let held = try explaining("replace", place) { () throws(Errno) in try own.openRemoved() }
     let present = try explaining("replace", place) { () throws(Errno) in
       try ObjectIdentity(of: record.path.splitAtName.name, in: parent)
@@ -48,6 +49,17 @@ extension Containers {
       try parent.synchronize(dataOnly: false)
     }
     return removed
+  }
+
+  /// Throws if flags of a container, or of the directory that it is in, stand against its removal.
+  private func requireReplaceable(
+    _ record: ContainerRecord, in parent: FD, at place: String
+  ) throws(StoreError) {
+    let container = try explaining("replace", place) { () throws(Errno) in
+      try parent.openDirectory(record.path.splitAtName.name)
+    }
+    try requireNoFlags(against: [.delete, .deleteChild], on: container.fd, at: place)
+    try requireNoFlags(against: [.deleteChild, .addSubdirectory], above: place, on: parent)
   }
 
   private func exchange(

@@ -91,6 +91,7 @@ extension Containers {
     let parent = try directory(of: old.kind, in: home.fd, owner, "\(path)/Users/\(name)")
     let container = ContainerLayout.name(of: old.identifier, old.kind)
     guard !parent.fd.has(container) else { throw .containerIsThere(path: "\(path)/\(place)") }
+    try requireNoFlags(against: .addSubdirectory, above: "\(path)/\(place)", on: parent.fd)
     try refuseOtherSpelling(of: container, at: place, in: parent.fd)
     for other in try registry.containers(kind: old.kind, identifier: old.identifier, user: old.user) {
       // Its record makes way, as there is one for a name and a user; it can be in another home.

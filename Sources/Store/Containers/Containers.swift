@@ -250,21 +250,19 @@ package final class Containers: Sendable {
 
   /// Makes sure that a directory is there and its owner's.
   func requireDirectory(_ name: String, in parent: FD, _ owner: Owner, _ path: String) throws(StoreError) {
-    let status: FileStatus
-    do throws(Errno) {
+    let found = try explaining("create", path) { () throws(Errno) in try status(of: name, in: parent) }
+    guard let status = found else {
+      try requireNoFlags(against: .addSubdirectory, above: path, on: parent)
       do throws(Errno) {
-        status = try parent.status(of: name)
-      } catch .ENOENT {
-        try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
+        return try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
           try Self.makeDirectory(name, in: workshop, owner)
         }
-        return
+      } catch .EEXIST {
+        // Someone has just made it.
+        return try requireDirectory(name, in: parent, owner, path)
+      } catch {
+        throw StoreError(error, doing: "create", path: path)
       }
-    } catch .EEXIST {
-      // Someone has just made it.
-      return try requireDirectory(name, in: parent, owner, path)
-    } catch {
-      throw StoreError(error, doing: "create", path: path)
     }
     guard status.isDirectory else { throw .noContainer(path: path, what: "it is not a directory") }
     guard status.st_uid == owner.uid else {

@@ -53,6 +53,11 @@ extension Registry {
     }
   }
 
+  /// Throws what would stand against a change if it began now.
+  package func check(_ intent: TreeIntent) throws(StoreError) {
+    try use { (database) throws(StoreError) in try Self.check(intent, in: database) }
+  }
+
   /// Says that this process is at it no more, whether it is done or not.
   package func leave(_ noted: NotedIntent) {
     try? use { (database) throws(StoreError) in

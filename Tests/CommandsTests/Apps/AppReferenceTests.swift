@@ -34,8 +34,9 @@ internal import Testing
   }
 
   @Test func identifierComesBeforeNames() throws {
-    let apps = [try app("org.evil.x", "Notes"), try app("Notes", "Something")]
-    #expect(try found("Notes", among: apps) == "Notes")
+    let apps = [try app("org.evil.x", "Other"), try app("Notes", "Something")]
+    #expect(try found("notes", among: apps) == "notes")
+    #expect(try found("Notes", among: [app("Notes", "NOTES")]) == "Notes")
     // What looks like an identifier is one, even if no app has it and another is called like that.
     let named = [try app("org.evil.x", "org.example.notes")]
     #expect(try #require(AppReference("org.example.notes")).fixedIdentifier?.text == "org.example.notes")
@@ -51,6 +52,30 @@ internal import Testing
     let failure = #expect(throws: CommandFailure.self) { try found("Notes", among: apps) }
     #expect(failure?.message.contains("several apps are called 'Notes'") == true)
     #expect(failure?.lines == ["  org.evil.x", "  org.example.notes"])
+  }
+
+  /// The attack: an app takes another one's name as its identifier, and gets what is given by that name.
+  @Test func identifierThatIsAnothersNameMeansNeither() throws {
+    let apps = [
+      try app("org.example.notes", "Notes"), try app("NOTES", "Helper"), try app("org.example.draw", "Draw"),
+    ]
+    let failure = #expect(throws: CommandFailure.self) { try found("Notes", among: apps) }
+    #expect(failure?.message.contains("the identifier of one app and the name of another") == true)
+    #expect(failure?.lines == ["  id:Notes", "  org.example.notes"])
+    #expect(try found("id:Notes", among: apps) == "Notes")
+    let marked = try #require(AppReference("id:Notes"))
+    #expect(marked.fixedIdentifier?.text == "Notes")
+    // Another process that is to do it understands the same.
+    #expect(AppReference(marked.text) == marked)
+    #expect(try found("org.example.notes", among: apps) == "org.example.notes")
+    #expect(try found("Draw", among: apps) == "org.example.draw")
+    // Two that have each other's name are told apart, too.
+    let crossed = [try app("a", "b"), try app("b", "a")]
+    for text in ["a", "b"] {
+      let failure = #expect(throws: CommandFailure.self) { try found(text, among: crossed) }
+      #expect(failure?.lines == ["  id:\(text)", "  id:\(text == "a" ? "b" : "a")"])
+      #expect(try found("id:\(text)", among: crossed) == text)
+    }
   }
 
   @Test(arguments: ["No\u{202e}tes", "Notes\u{1b}[2J", "Notes\n", "\u{200b}Notes", "a\u{fffd}"])

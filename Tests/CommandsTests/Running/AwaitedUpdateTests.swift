@@ -16,8 +16,8 @@ struct AwaitedUpdateTests {
 
   private func start(_ user: UInt32, from path: String = path) throws -> Bool {
     let app = AppOfUser(try #require(AppIdentifier("org.example.notes")), user)
-    guard views.start(app, from: path) else { return false }
-    views.started(app, from: path)
+    guard let start = views.start(app, from: path) else { return false }
+    views.started(start)
     return true
   }
 
@@ -37,7 +37,7 @@ struct AwaitedUpdateTests {
   /// What has begun to start is there before the others are looked for.
   @Test func whatIsJustBeginningIsWaitedFor() throws {
     let app = AppOfUser(try #require(AppIdentifier("org.example.notes")), 501)
-    try #require(views.start(app, from: Self.path))
+    let begins = try #require(views.start(app, from: Self.path))
     let order = Condition([String]())
     let ending = try JoinableThread(name: "ending") { [views] in
       views.keepingFromStarting([Self.path]) { order.change { $0.append("ends") } }
@@ -45,8 +45,37 @@ struct AwaitedUpdateTests {
     // From here on it waits.
     #expect(try eventually { try !start(502) })
     order.change { $0.append("begun") }
-    views.started(app, from: Self.path)
+    #expect(views.mayBegin(begins))
+    views.started(begins)
     ending.join()
     #expect(order.withLock { $0 } == ["begun", "ends"])
+  }
+
+  /// The attack: an app takes long to start, so that it begins after all that ran of it was ended.
+  ///
+  /// The starts of two users, from one bundle and from two; one from another bundle goes on, and so does what
+  /// begins after that.
+  @Test func whatTakesTooLongToBeginDoesNotBegin() throws {
+    let views = RunningViews(Budget(Budget.Limits(descriptors: 0)), patienceMilliseconds: 20)
+    let notes = try #require(AppIdentifier("org.example.notes"))
+    let draw = try #require(AppIdentifier("org.example.draw"))
+    let mine = try #require(views.start(AppOfUser(notes, 501), from: Self.path))
+    let theirs = try #require(views.start(AppOfUser(notes, 502), from: Self.path))
+    let other = try #require(views.start(AppOfUser(draw, 501), from: "Applications/Draw.app"))
+    views.keepingFromStarting([Self.path]) {
+      #expect(!views.mayBegin(mine) && !views.mayBegin(theirs) && views.mayBegin(other))
+    }
+    #expect(!views.mayBegin(mine) && !views.mayBegin(theirs) && views.mayBegin(other))
+    let later = try #require(views.start(AppOfUser(notes, 501), from: Self.path))
+    let latest = try #require(views.start(AppOfUser(notes, 502), from: Self.path))
+    #expect(views.mayBegin(later) && views.mayBegin(latest))
+    // The same where what a user has of some apps becomes another one's.
+    #expect(views.all(user: 501, afterStartsOf: [notes]).isEmpty)
+    #expect(!views.mayBegin(later) && views.mayBegin(latest) && views.mayBegin(other))
+    for start in [mine, theirs, later, latest] { views.started(start) }
+    #expect(!views.mayBegin(latest) && views.mayBegin(other))
+    // Nothing begins where all is ended.
+    views.endAll()
+    #expect(!views.mayBegin(other))
   }
 }

@@ -186,6 +186,50 @@ struct BackupTeamTests {
     #expect(try secrets(third, fixture) == ["group-secret", "own-secret"])
   }
 
+  /// A package says whose app's data it has.
+  @Test(arguments: [false, true]) func packagesAreForTheirTeamAlone(rootless: Bool) throws {
+    let fixture = try prepare(rootless: rootless)
+    _ = try fixture.succeed(
+      "\"$INSULA\" export org.example.shared \"$SCRATCH/x.xcappdata\" --store \"$POINT\"")
+    let info = try fixture.shell("grep -A1 InsulaTeam \"$SCRATCH/x.xcappdata/AppDataInfo.plist\"")
+    #expect(info.output.contains("ABCDE12345") && info.output.contains("InsulaTeamRoot"), "\(info)")
+    let (other, _) = try fixture.anotherStore()
+    try succeed(
+      other, "install",
+      make("Impostor", version: "1", identifier: "org.example.shared", by: "evil", fixture.run))
+    let load = "\"$INSULA\" import \"$SCRATCH/x.xcappdata\" --store '\(other.point)' --replace"
+    let refused = try fixture.shell(load)
+    #expect(
+      refused.status == 1
+        && refused.errors.contains(
+          "has data of apps of the team ABCDE12345, but the app that is installed, org.example.shared, is "
+            + "signed by another team, ZZZZZ99999; nothing was changed"),
+      "\(refused)")
+    #expect(try secrets(other, fixture) == [])
+    // Whoever names the app has decided.
+    let named = try fixture.shell("\(load) --to org.example.shared")
+    #expect(named.status == 0, "\(named)")
+    #expect(try secrets(other, fixture) == ["own-secret"])
+    let (third, _) = try fixture.anotherStore()
+    try succeed(
+      third, "install", fixture.run.mounted.temporary.appending("store/Shared-made/Shared.app"))
+    let ours = load.replacing("\(other.point)", with: "\(third.point)")
+    let imported = try fixture.shell(ours)
+    #expect(imported.status == 0 && !imported.errors.contains("does not say"), "\(imported)")
+    #expect(try secrets(third, fixture) == ["own-secret"])
+    // Xcode's do not say it.
+    let unknown = try fixture.shell(
+      """
+      sed -i '/InsulaTeam/,+1d' "$SCRATCH/x.xcappdata/AppDataInfo.plist"
+      grep -c Insula "$SCRATCH/x.xcappdata/AppDataInfo.plist"; \(ours)
+      """)
+    #expect(
+      unknown.status == 0 && unknown.output.hasPrefix("0\n")
+        && unknown.errors.contains(
+          "does not say whose app's data it has; org.example.shared of the team ABCDE12345 gets them"),
+      "\(unknown)")
+  }
+
   /// The same app in another spelling is the same app.
   @Test func importedDataAreForTheirTeamInWhateverSpelling() throws {
     let fixture = try prepare(rootless: false)

@@ -128,6 +128,38 @@ struct TeamAssignmentTests {
     #expect(grants.output.contains("Documents/doc"), "\(grants)")
   }
 
+  /// The attack: an app of the former root takes longer to start than the assignment waits for it.
+  @Test(arguments: [false, true]) func appThatStartsForLongDoesNotBegin(rootless: Bool) throws {
+    let assigning = try Assigning(rootless: rootless)
+    let (consents, mounted) = (assigning.consents, assigning.mounted)
+    let pause = try mounted.temporary.makeDirectory("pause", mode: 0o777)
+    _ = try mounted.unmount()
+    try mounted.mount(before: ["env", "INSULA_HALT=\(pause)"])
+    try mounted.temporary.write("", to: "pause/viewMade")
+    let said = mounted.temporary.appending("said")
+    let begun = try consents.shell(
+      """
+      { inside \(ConsentFixture.player) 'echo begun; exec sleep 300'; echo "ended: $?"; } \
+        > \(said) 2>&1 < /dev/null &
+      until [ -e '\(pause)/reached' ]; do [ $((w+=1)) -gt 3000 ] && exit 9; sleep 0.02; done
+      """)
+    try #require(begun.status == 0, "\(begun)")
+    let assigned = try assigning.assign()
+    #expect(assigned.status == 0, "\(assigned)")
+    try mounted.temporary.write("", to: "pause/go")
+    let isOver = {
+      ["begun", "ended: "].contains { mounted.temporary.text(of: "said")?.contains($0) == true }
+    }
+    #expect(eventually(isOver))
+    let words = mounted.temporary.text(of: "said") ?? ""
+    #expect(words.hasSuffix("ended: 3\n") && !words.contains("begun"), "\(words)")
+    let running = try mounted.run("ps", "--store", mounted.store).output
+    #expect(!running.contains(ConsentFixture.player), "\(running)")
+    // Others begin, and end.
+    #expect(try consents.inside("true", app: "org.example.other").status == 0)
+    _ = try mounted.run("kill", ConsentFixture.player, "--store", mounted.store)
+  }
+
   /// One who starts the former root's version for the first time after that, beside one who has used it.
   @Test func dataAndDecisionsOfWhoComesLaterFollowTheUpdate() throws {
     let assigning = try Assigning(rootless: false)

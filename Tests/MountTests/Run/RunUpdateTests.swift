@@ -11,8 +11,8 @@ internal import Testing
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct RunUpdateTests {
   /// Signs another version of the app; its path.
-  private func make(_ version: String, _ fixture: RunFixture) throws -> String {
-    let place = "store/Notes-made/Notes.app"
+  private func make(_ version: String, _ fixture: RunFixture, _ name: String = "Notes") throws -> String {
+    let place = "store/\(name)-made/\(name).app"
     let text = try #require(fixture.mounted.temporary.text(of: "\(place)/Contents/Info.plist"))
     let keys = ["CFBundleVersion", "CFBundleShortVersionString"]
     var lines = text.components(separatedBy: "\n")
@@ -34,15 +34,21 @@ struct RunUpdateTests {
     try #require(begun.status == 0, "\(begun.errors)")
   }
 
-  private func version(_ fixture: RunFixture) throws -> String {
+  /// Has the app say which version it is.
+  private static let asksForItsVersion =
+    "run sh -c 'grep -A1 CFBundleVersion \"$0/Contents/Info.plist\"' \"$BUNDLE\""
+
+  private func version(_ fixture: RunFixture, of app: String = RunFixture.identifier) throws -> String {
     try fixture.mounted.run("apps", "--store", fixture.mounted.store).output
-      .split(separator: "\n").first { $0.contains(RunFixture.identifier) }.map(String.init) ?? ""
+      .split(separator: "\n").first { $0.contains(app) }.map(String.init) ?? ""
   }
 
   /// Whether the new version is there within some seconds.
-  private func takesPlace(_ version: String, _ fixture: RunFixture) throws -> Bool {
+  private func takesPlace(
+    _ version: String, _ fixture: RunFixture, of app: String = RunFixture.identifier
+  ) throws -> Bool {
     try eventually {
-      let line = try self.version(fixture)
+      let line = try self.version(fixture, of: app)
       return line.contains(version) && !line.contains("waits")
     }
   }
@@ -59,8 +65,8 @@ struct RunUpdateTests {
     let info = try fixture.mounted.run("info", RunFixture.identifier, "--store", fixture.mounted.store)
     #expect(info.output.contains("to 7.5, waits since"), "\(info.output)")
     // Others who start it have what runs.
-    let inside = try fixture.inside("grep -A1 CFBundleVersion $BUNDLE/Contents/Info.plist")
-    #expect(!inside.output.contains("7.5"))
+    let inside = try fixture.shell(Self.asksForItsVersion)
+    #expect(inside.status == 0 && !inside.output.contains("7.5"), "\(inside)")
     #expect(try version(fixture).contains("(7.5 waits)"), "the first one still runs")
     try fixture.succeed("kill", RunFixture.identifier, "--store", fixture.mounted.store)
     #expect(try takesPlace("7.5", fixture))
@@ -126,7 +132,7 @@ struct RunUpdateTests {
     let result = try fixture.shell(
       """
       "$INSULA" kill --store "$POINT" "$APP"
-      run sh -c 'grep -A1 CFBundleVersion "$0/Contents/Info.plist"' "$BUNDLE"
+      \(Self.asksForItsVersion)
       """)
     #expect(result.output.contains("7.5"), "\(result)")
   }
@@ -165,5 +171,38 @@ struct RunUpdateTests {
       })
     #expect(try !version(fixture).contains("7.5"))
     #expect(try fixture.mounted.temporary.names(in: "store/state/updates") == [])
+  }
+
+  /// The attack: an update that can't be put in place is read again whenever any app of anybody ends.
+  ///
+  /// It waits for a while, or for its own app; others take their places meanwhile.
+  @Test func updateThatFailedWaitsForItsOwnApp() throws {
+    let fixture = try RunFixture()
+    let mounted = fixture.mounted
+    try fixture.install("Draw")
+    let draw = "org.example.draw"
+    let log = { try mounted.run("log", "--store", mounted.store).output }
+    try start(fixture)
+    let bundle = try make("7.5", fixture)
+    try fixture.succeed("update", bundle, "--when-closed", "--store", mounted.store)
+    // Nobody knows now whom the store trusts.
+    let damaged = try mounted.temporary.write("", to: "store/keys/trust/damaged.pem")
+    try fixture.succeed("kill", RunFixture.identifier, "--store", mounted.store)
+    #expect(try eventually { try log().contains("it is tried again later") })
+    unlink(damaged)
+    // The second one takes its place in another turn of the thread for updates.
+    for version in ["7.5", "7.6"] {
+      let begun = try fixture.shell("insula run \(draw) -- sleep 300 > /dev/null 2>&1 & running 1")
+      try #require(begun.status == 0, "\(begun)")
+      let bundle = try make(version, fixture, "Draw")
+      try fixture.succeed("update", bundle, "--when-closed", "--store", mounted.store)
+      // A signal ends it, and that thread alone takes note of that.
+      try fixture.succeed("kill", draw, "--signal", "KILL", "--store", mounted.store)
+      #expect(try takesPlace(version, fixture, of: draw))
+    }
+    #expect(try version(fixture).contains("(7.5 waits)"))
+    let started = try fixture.shell(Self.asksForItsVersion)
+    #expect(started.output.contains("7.5"), "\(started)")
+    #expect(try !version(fixture).contains("waits"))
   }
 }

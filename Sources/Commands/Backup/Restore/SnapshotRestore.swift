@@ -53,7 +53,10 @@ struct SnapshotRestore {
         let hasApps =
           only.isEmpty
           || (!apps.isEmpty
-            && apps.allSatisfy { app in only.contains { $0.lowercased() == app.text.lowercased() } })
+            && apps.allSatisfy { app in
+              let name = app.fixedIdentifier?.text ?? app.text
+              return only.contains { $0.lowercased() == name.lowercased() }
+            })
         return hasApps && snapshot.hostname == here && owner.has(snapshot)
       }
     }
