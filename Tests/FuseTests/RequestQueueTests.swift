@@ -4,6 +4,7 @@
 @testable internal import Fuse
 internal import Glibc
 internal import LinuxIO
+internal import Synchronization
 internal import TestSupport
 internal import Testing
 

@@ -55,7 +55,8 @@ extension Registry {
 
   /// Throws what would stand against a change if it began now.
   package func check(_ intent: TreeIntent) throws(StoreError) {
-    try use { (database) throws(StoreError) in try Self.check(intent, in: database) }
+    let lost = try lostApps(inTheWayOf: intent)
+    try use { (database) throws(StoreError) in try Self.check(intent, in: database, besides: lost) }
   }
 
   /// Says that this process is at it no more, whether it is done or not.
