@@ -271,7 +271,8 @@ struct Keeper {
       return nil
     }
     FormerWorkers.add(worker.process, waitingFor: [])
-    DaemonLog.write("the worker that has ended waits for what a user's process holds in the kernel; it is left")
+    DaemonLog.write(
+      "the worker that has ended waits for what a user's process holds in the kernel; it is left")
     return status
   }
 

@@ -49,7 +49,8 @@ final class StalledUsers: Sendable {
   /// A user's requests wait; `isLost` says that a thread has been given up for that.
   func add(_ user: UInt32, isLost: Bool) {
     let isNew = users.withLock { users in
-      var known = users[user] ?? User(queue: RequestQueue(budget: budget, isForOne: true, givesWay: true), until: 0)
+      var known =
+        users[user] ?? User(queue: RequestQueue(budget: budget, isForOne: true, givesWay: true), until: 0)
       let isNew = known.until == 0
       known.until = monotonicNanoseconds() &+ Self.nanosecondsApart
       if isLost { known.lost += 1 }

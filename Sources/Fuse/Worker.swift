@@ -55,7 +55,8 @@ final class Worker: Sendable {
 
   /// `stopping` becomes readable when the pool stops; a worker of the reserve never sits down.
   init(
-    stopping: FD, pool: FD, isReserve: Bool, traces: RequestTraces, _ requests: RequestCounts = RequestCounts()
+    stopping: FD, pool: FD, isReserve: Bool, traces: RequestTraces,
+    _ requests: RequestCounts = RequestCounts()
   ) throws(Errno) {
     self.isReserve = isReserve
     self.requests = requests

@@ -35,3 +35,6 @@ while not all(waits(writer) for writer in writers):
     time.sleep(0.05)
 print("held", flush=True)
 sys.stdin.read()
+# Before this process ends: it would wait for the filesystem to close its file.
+server.kill()
+server.wait()

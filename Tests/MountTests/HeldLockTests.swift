@@ -93,11 +93,13 @@ struct HeldLockTests {
   /// Somebody else looks, and makes something.
   private func othersAreServed(_ step: String) throws {
     let home = run.mounted.path("Users/\(other.account.name)")
-    let served = try run.shell("timeout 20 sh -c 'ls $POINT/Users && mkdir \(home)/\(step)'", as: other.account)
+    let served = try run.shell(
+      "timeout 20 sh -c 'ls $POINT/Users && mkdir \(home)/\(step)'", as: other.account)
     #expect(served.ending == .ok, "\(step): \(served)")
   }
 
-  @Test(arguments: Place.allCases, Change.allCases) func nobodyElseWaits(place: Place, change: Change) throws {
+  @Test(arguments: Place.allCases, Change.allCases) func nobodyElseWaits(place: Place, change: Change) throws
+  {
     guard KernelRelease.own >= KernelRelease(6, 9) else {
       return print("skipped: before Linux 6.9 no daemon is replaced")
     }
@@ -120,9 +122,35 @@ struct HeldLockTests {
     try changes.end()
     let found = try run.shell("cd '\(directory.inTree)' && stat -c %a g* 2>&1 | sort | uniq -c")
     switch change {
-    case .mode: #expect(found.output.trimmingCharacters(in: .whitespaces) == "\(Self.count) 604\n", "\(found)")
+    case .mode:
+      #expect(found.output.trimmingCharacters(in: .whitespaces) == "\(Self.count) 604\n", "\(found)")
     case .name: #expect(found.output.contains("No such file"), "\(found)")
     }
     #expect(eventually { !waits(worker, in: wait) })
+  }
+
+  /// What the daemon takes away by itself may wait for such a lock as well, which anybody holds who can write.
+  @Test func aDeletionThatWaitsKeepsNoWorker() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let made = try run.shell(
+      "insula path $APP caches >/dev/null && mkdir -p \"$DATA/Library/Caches/own\" && echo \"$DATA/Library/Caches/own\""
+    )
+    try #require(made.ending == .ok, "\(made)")
+    let caches = made.output.trimmingCharacters(in: .newlines)
+    let holder = try hold(["\(caches)/g0"])
+    let worker = try #require(try run.mounted.daemon())
+    let purge = try Background(
+      [Program.insula, "purge", "org.example.notes", "--store", run.mounted.point], as: run.user,
+      output: run.mounted.temporary.appending("purged"), run.mounted.temporary)
+    #expect(eventually { waits(worker, in: "vfs_unlink") })
+    try othersAreServed("before")
+    #expect(kill(worker, SIGKILL) == 0)
+    try othersAreServed("after")
+    #expect(try run.mounted.daemon().map { $0 != worker } == true)
+    try holder.end()
+    try purge.end()
+    #expect(eventually { access("\(caches)/g0", F_OK) != 0 })
   }
 }
