@@ -61,9 +61,9 @@ struct DyingWorker {
   /// change; false if that can't be seen.
   ///
   /// What they wait for may be a lock of the kernel's that a user holds for as long as they like (see
-  /// `StalledUsers`). A change of an object or of a name is made while the kernel has its lock, or not yet: what
-  /// others see comes before or after it. The same holds for the contents of what is not this process's alone.
-  /// What the daemon takes away for itself it takes away for good: the next worker goes on with that.
+  /// `StalledUsers`). A change of an object or of a name is made while the kernel has its lock, or not yet:
+  /// what others see comes before or after it. The same holds for the contents of what is not this process's
+  /// alone. What the daemon takes away for itself it takes away for good: the next worker goes on with that.
   var onlyServes: Bool {
     all { call, thread in
       Self.isNotification(call) || Self.changesNothing(call) || Self.removesName(call)

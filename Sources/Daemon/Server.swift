@@ -80,7 +80,7 @@ package final class Server: Sendable {
   let files = FilesViews()
   /// Through which these ask.
   let appSockets: AppSocketServer
-  private let ended: Ended
+  let ended: Ended
   /// Who makes and takes away mounts where that is not ours to do.
   let helper: MountHelper
   /// What the next worker finds, and what another one has left; nil where there is no keeper.
@@ -91,7 +91,7 @@ package final class Server: Sendable {
   let device = Mutex<DeviceNumber?>(nil)
 
   /// Rings once, when the connection has ended and nothing is in work.
-  private final class Ended: Sendable {
+  final class Ended: Sendable {
     let wakeup: Wakeup
     init() throws(Errno) { wakeup = try Wakeup() }
   }
@@ -299,30 +299,6 @@ package final class Server: Sendable {
     } catch {
       throw ServeFailure.threads(error)
     }
-  }
-
-  /// A change of names that a former worker's thread makes late is told to no kernel.
-  private func forgetNamesOfFormerWorkers() throws(Errno) {
-    guard FormerWorkers.areThere else { return }
-    let volume = volume
-    let thread = try JoinableThread(name: "former-workers") {
-      FormerWorkers.awaitEnds()
-      volume.forgetNames()
-    }
-    thread.detach()
-  }
-
-  /// Finds out, while others are served, which nodes that another worker has left nobody will forget.
-  private func askAboutLeftNodes(of views: [View]) throws(Errno) {
-    let (left, ended) = (views.map(LeftNodes.init), ended)
-    let thread = try JoinableThread(name: "left-nodes") {
-      var milliseconds = LeftNodes.milliseconds
-      while (try? ended.wakeup.fd.waitUntilReadable(milliseconds: milliseconds)) == false {
-        let isMore = left.reduce(false) { $1.ask() || $0 }
-        milliseconds = isMore ? LeftNodes.milliseconds : 60_000
-      }
-    }
-    thread.detach()
   }
 
   /// The device number of the mount; nil where it is not known.

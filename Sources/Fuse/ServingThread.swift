@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import Synchronization

@@ -23,7 +23,8 @@ extension Session {
     var isOver = false
   }
 
-  /// Serves all that; when this returns, it is answered, or waits for something that others need not wait for.
+  /// Serves all that; when this returns, it is answered, or waits for something that others need not wait
+  /// for.
   package func resume(_ slow: SlowWork) throws(Errno) {
     let flags = try check(fcntl(fd.raw, F_GETFL))
     try check(fcntl(fd.raw, F_SETFL, flags | O_NONBLOCK))

@@ -9,8 +9,8 @@ internal import Synchronization
 //  1. A request may wait for what its user holds: write(2) keeps the lock of a file for as long as it waits
 //     for the memory that it reads from, which may be a file of a filesystem of the user's own that never
 //     answers. Neither a signal nor a timeout ends the wait of a thread of ours for that lock.
-//  2. The monitor sees threads that don't get on with what they serve (``StallWatch``). Their places are taken
-//     by new ones, and they end when they come back.
+//  2. The monitor sees threads that don't get on with what they serve (``StallWatch``). Their places are
+//     taken by new ones, and they end when they come back.
 //  3. All other requests of that user are served by threads of the user's own from then on (`RequestQueue`),
 //     until a minute after the last has come back. So one user has only so many threads wait.
 

@@ -3,8 +3,8 @@
 
 // A filesystem that falls silent, as anybody may write one: silent-filesystem MOUNTPOINT.
 //
-// It has a directory called "directory", a file called "file" and one called "memory". It never answers when a
-// file is closed or read, and nothing any more after SIGUSR1.
+// It has a directory called "directory", a file called "file" and one called "memory". It never answers when
+// a file is closed or read, and nothing any more after SIGUSR1.
 
 #define FUSE_USE_VERSION 312
 #include <errno.h>

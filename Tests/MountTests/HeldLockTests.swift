@@ -129,14 +129,13 @@ struct HeldLockTests {
     #expect(eventually { !waits(worker, in: wait) })
   }
 
-  /// What the daemon takes away by itself may wait for such a lock as well, which anybody holds who can write.
+  /// What the daemon takes away by itself may wait for such a lock as well.
   @Test func aDeletionThatWaitsKeepsNoWorker() throws {
     guard KernelRelease.own >= KernelRelease(6, 9) else {
       return print("skipped: before Linux 6.9 no daemon is replaced")
     }
     let made = try run.shell(
-      "insula path $APP caches >/dev/null && mkdir -p \"$DATA/Library/Caches/own\" && echo \"$DATA/Library/Caches/own\""
-    )
+      "insula path $APP caches >/dev/null && cd \"$DATA/Library/Caches\" && mkdir own && echo \"$PWD/own\"")
     try #require(made.ending == .ok, "\(made)")
     let caches = made.output.trimmingCharacters(in: .newlines)
     let holder = try hold(["\(caches)/g0"])

@@ -22,8 +22,8 @@ private let threadBits = 0x3f_ffff
 ///
 /// A thread that holds such a lock neither waits for a kernel nor takes another one.
 final class NameLocks: Sendable {
-  /// Directories whose numbers hash alike, each with a lock of its own: who waits for one of them in the kernel,
-  /// maybe without an end, holds up nobody who works in another.
+  /// Directories whose numbers hash alike, each with a lock of its own: who waits for one of them in the
+  /// kernel, maybe without an end, holds up nobody who works in another.
   fileprivate final class Shard: Sendable {
     private struct Entry {
       let directory: ObjectNumber
