@@ -20,6 +20,8 @@ _Bool clx_call_changes_nothing(long call, const uint64_t *_Nonnull arguments) {
   case SYS_statfs: case SYS_faccessat: case SYS_faccessat2: case SYS_name_to_handle_at:
   case SYS_getxattr: case SYS_lgetxattr: case SYS_fgetxattr:
   case SYS_listxattr: case SYS_llistxattr: case SYS_flistxattr:
+  // getxattrat, listxattrat (Linux 6.13).
+  case 464: case 465:
   // Ours look at what others have made (openToExamine).
   case SYS_openat2:
     return true;
@@ -38,6 +40,8 @@ _Bool clx_call_changes_objects(long call, const uint64_t *_Nonnull arguments) {
   case SYS_fchown: case SYS_fchownat: case SYS_utimensat:
   case SYS_setxattr: case SYS_lsetxattr: case SYS_fsetxattr:
   case SYS_removexattr: case SYS_lremovexattr: case SYS_fremovexattr:
+  // setxattrat, removexattrat.
+  case 463: case 466:
   case SYS_mkdirat: case SYS_mknodat: case SYS_symlinkat: case SYS_linkat: case SYS_unlinkat:
   case SYS_renameat2:
 #ifdef SYS_renameat

@@ -71,6 +71,16 @@ struct DyingWorker {
     }
   }
 
+  /// The same where jobs of the daemon's change names or attributes.
+  ///
+  /// Such a change may be made after the next worker has ended what was begun: a copy of a bundle may then be
+  /// at its place that no app is noted for. `insula check` finds that; a tree that nobody serves is worse.
+  var onlyChanges: Bool {
+    all { call in
+      Self.isNotification(call) || Self.changesNothing(call) || Self.changesWhatUsersHave(call)
+    }
+  }
+
   /// Whether something is so of the calls of all threads that have not ended, of which there are some.
   private func all(_ isSo: (_ call: String) -> Bool) -> Bool { all { call, _ in isSo(call) } }
 

@@ -43,6 +43,9 @@ struct Keeper {
   private let restarts: Int
   /// How long those have that owe an answer, before all volumes are ended.
   private static let secondsForOwing = 4
+  /// How long the daemon's own changes may keep a worker that was killed from ending, before another one
+  /// begins beside it.
+  private static let secondsForOwn = 10
   /// How long a disk may keep a worker that was killed from ending before another one begins beside it.
   private static let secondsForDisks = 2
   /// A minute's.
@@ -267,9 +270,9 @@ struct Keeper {
       DaemonLog.write("the worker that has ended waits for a filesystem that does not answer; it is left")
       return status
     }
-    guard second > Self.secondsForOwing, clx_exit_status(status) != Self.leaseIsLost, worker.onlyServes else {
-      return nil
-    }
+    guard clx_exit_status(status) != Self.leaseIsLost,
+      second > Self.secondsForOwing && worker.onlyServes || second > Self.secondsForOwn && worker.onlyChanges
+    else { return nil }
     FormerWorkers.add(worker.process, waitingFor: [])
     DaemonLog.write(
       "the worker that has ended waits for what a user's process holds in the kernel; it is left")

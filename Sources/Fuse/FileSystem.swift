@@ -37,6 +37,10 @@ package protocol FileSystem: AnyObject, Sendable {
   /// Two workers have died by a request, and it is about to be answered with EIO.
   func gaveUp(_ request: RefusedRequest)
 
+  /// A request is done that had been answered with an error before, since its caller was killed or nobody
+  /// could wait: the kernel knows nothing of what it has changed.
+  func answeredEarly()
+
   /// Whom to charge for what a user who asks makes grow.
   func payer(of user: UInt32) -> Payer
 
@@ -174,6 +178,8 @@ extension FileSystem {
   package func resentWait(by change: Int) {}
   package var served: ServedPlace? { nil }
   package func gaveUp(_ request: RefusedRequest) {}
+
+  package func answeredEarly() {}
 
   /// A filesystem that speaks to the kernel only while it serves a request.
   package func ended() {}

@@ -12,7 +12,10 @@ internal import Synchronization
 //  2. Whoever is being killed does not wait: a request that has taken long is answered with EINTR as soon as
 //     its caller has got a fatal signal. What its thread then gets from the server, nobody learns.
 //  3. While it looks a name up or renames, the kernel holds locks that others need. So these are answered
-//     within two seconds (EIO), and at once while the volume owes an answer that was given up so.
+//     within two seconds (EIO), and at once while the volume owes an answer that was given up so. What was
+//     answered so, or because its caller is killed, and is done later all the same, is told to its kernel
+//     then. Of a user whose requests wait (`StalledUsers`) nothing is given up: whoever has a file of theirs
+//     locked would take the whole tree from them.
 //  4. The kernel sends only so many releases and reads ahead at once, of all files together. So a release is
 //     answered before it is done, and of reads that wait for a server that does not answer there is a bound.
 //  5. What waits takes memory, of which each user has a share.
@@ -76,9 +79,9 @@ package final class RequestQueue: Sendable {
   private let pause = Condition(())
   private let budget: Budget
   private let asCallers: Bool
-  private let givesWay: Bool
+  private let isOfStalledUser: Bool
 
-  private static let threadLimit = 8
+  private let threadLimit: Int
   private static let idleMilliseconds = 10_000
   /// How many reads may wait once one of them has waited for so long.
   private static let mostReads = 64
@@ -86,13 +89,14 @@ package final class RequestQueue: Sendable {
   private static let watchMilliseconds = 250
   private static let lockNanoseconds: UInt64 = 2_000_000_000
 
-  /// `asCallers` says that requests are made with the ids of their callers; `givesWay` that others' requests
-  /// come first where CPUs are busy.
-  package init(budget: Budget, isForOne: Bool, asCallers: Bool = false, givesWay: Bool = false) {
+  /// `asCallers` says that requests are made with the ids of their callers.
+  package init(budget: Budget, isForOne: Bool, asCallers: Bool = false, isOfStalledUser: Bool = false) {
     self.budget = budget
-    self.givesWay = givesWay
+    self.isOfStalledUser = isOfStalledUser
     self.asCallers = asCallers
-    let share = isForOne ? Self.threadLimit : Self.threadLimit / 2
+    // Each request of such a user's may wait for a file of its own.
+    threadLimit = isOfStalledUser ? 64 : 8
+    let share = isForOne ? threadLimit : threadLimit / 2
     state = Condition(State(turns: Turns(share: share)))
   }
 
@@ -143,7 +147,7 @@ package final class RequestQueue: Sendable {
     let isHeld = isHolding
     let isRead = header.opcode == Wire.Opcode.read
     // What is held back is about one directory, whose locks nobody else needs.
-    let holdsLocks = !isHeld && Wire.Opcode.holdsLocks(header.opcode)
+    let holdsLocks = !isHeld && !isOfStalledUser && Wire.Opcode.holdsLocks(header.opcode)
     let waiting: WaitingRequest
     do throws(Errno) {
       if isRead && hasTooManyReads || holdsLocks && owesAnswers { throw .EIO }
@@ -167,7 +171,9 @@ package final class RequestQueue: Sendable {
     if Wire.Opcode.isRelease(header.opcode) { session.answerDone(header.unique) }
     let work = Work { [self] in
       if !isAnswered(key) { serve(waiting, of: session, for: header.caller) }
-      forget(key)?.ended?()
+      let request = forget(key)
+      if request?.isAnswered == true { session.fileSystem.answeredEarly() }
+      request?.ended?()
     }
     state.withLock { [pending] state in
       state.pending[key] = pending
@@ -213,7 +219,7 @@ package final class RequestQueue: Sendable {
   // MARK: Threads
 
   private func startThreads(_ state: inout State) {
-    if state.idle < state.turns.waiting, state.threads < Self.threadLimit,
+    if state.idle < state.turns.waiting, state.threads < threadLimit,
       let thread = try? JoinableThread(name: "insula-volume", { self.run() })
     {
       state.threads += 1
@@ -232,7 +238,7 @@ package final class RequestQueue: Sendable {
   private func run() {
     // The next request may be somebody else's.
     try? ThreadIdentity.prepare(lasting: false)
-    if givesWay { SlowWork.giveWay() }
+    if isOfStalledUser { SlowWork.giveWay() }
     while let (work, user) = next() {
       work.run()
       // Mostly this thread takes what comes next.

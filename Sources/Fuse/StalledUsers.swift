@@ -50,7 +50,8 @@ final class StalledUsers: Sendable {
   func add(_ user: UInt32, isLost: Bool) {
     let isNew = users.withLock { users in
       var known =
-        users[user] ?? User(queue: RequestQueue(budget: budget, isForOne: true, givesWay: true), until: 0)
+        users[user]
+        ?? User(queue: RequestQueue(budget: budget, isForOne: true, isOfStalledUser: true), until: 0)
       let isNew = known.until == 0
       known.until = monotonicNanoseconds() &+ Self.nanosecondsApart
       if isLost { known.lost += 1 }

@@ -176,6 +176,8 @@ package final class View: FileSystem {
 
   package var hasQueues: Bool { volume.attached.hasQueues }
 
+  package func answeredEarly() { memory.withdrawNames() }
+
   package func queue(of node: NodeID, lookingUp name: Name?) -> RequestQueue? {
     guard let (number, zone, isOnVolume) = nodes.with(node, { ($0.number, $0.zone, $0.isOnVolume) }) else {
       return nil

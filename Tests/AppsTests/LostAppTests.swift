@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Store
@@ -97,5 +98,20 @@ internal import Testing
     }
     try fixture.install(for: fixture.users, by: fixture.owner)
     #expect(try names() == ["org.example.editor true", "org.example.here true"])
+  }
+
+  /// While the home that has the name by now is away, nobody can tell what is the ejected one's.
+  @Test func nothingIsForgottenOfAHomeThatIsAway() throws {
+    let (name, home) = (fixture.account.name, "\(fixture.tree)/\(fixture.home)")
+    try #require(rename(home, home + ".away") == 0)
+    try fixture.store.link(name, to: "/homes/other")
+    #expect(throws: StoreError.homeIsAway(path: "\(fixture.store.path)/tree/Users/\(name)")) {
+      try fixture.store.forgetEjectedHome(name, in: registry)
+    }
+    for app in try registry.apps() { #expect(try !registry.isLost(app)) }
+    #expect(try names() == ["org.example.editor true", "org.example.here true"])
+    try #require(unlink(home) == 0 && rename(home + ".away", home) == 0)
+    try fixture.store.forgetEjectedHome(name, in: registry)
+    #expect(try names() == ["org.example.here true"])
   }
 }

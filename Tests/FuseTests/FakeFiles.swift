@@ -87,6 +87,8 @@ final class FakeFiles: FileSystem {
   /// How many requests were not served because workers had died by them.
   var givenUp: Int { given.withLock { $0 } }
 
+  func answeredEarly() { note("answeredEarly") }
+
   func ended() { link.withLock { $0 = nil } }
 }
 

@@ -65,4 +65,19 @@ struct RequestQueueTests {
     #expect(eventually { queue.count == 0 })
     #expect(bell.count.load(ordering: .sequentiallyConsistent) == 1)
   }
+
+  /// What was answered before it was done is told to its kernel when it is done.
+  @Test func lateChangesAreTold() throws {
+    let door = try Door()
+    defer { door.open() }
+    let files = FakeFiles { if $0 == "rename" { door.pass() } }
+    let kernel = try KernelEnd(files)
+    _ = try kernel.ask(.initialize())
+    add(Message(.rename, unique: 10, pid: UInt32(getpid()), long(1) + strings("a", "b")), of: kernel)
+    let reply = try kernel.reply(milliseconds: patience)
+    #expect(reply?.unique == 10 && reply?.code == -EIO)
+    #expect(!files.names.contains("answeredEarly"))
+    door.open()
+    #expect(eventually { files.names.contains("answeredEarly") })
+  }
 }

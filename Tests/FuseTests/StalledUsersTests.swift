@@ -81,6 +81,40 @@ struct StalledUsersTests {
     #expect(try fixture.kernel.reply(milliseconds: patience)?.unique == 500)
   }
 
+  /// Whose file somebody else holds waits for that file alone: no other request is refused or given up.
+  @Test func whoWaitsIsServed() throws {
+    let doors = [try Door(), try Door()]
+    let kernel = try KernelEnd(
+      FakeFiles { if $0 == "setAttributes" { doors[0].pass() } else if $0 == "rename" { doors[1].pass() } })
+    let told = Fixture.Told()
+    var settings = PoolSettings()
+    settings.stalled = { user in told.users.withLock { $0.append(user) } }
+    let pool = try WorkerPool(settings)
+    try pool.start()
+    defer {
+      for door in doors { door.open() }
+      pool.stop()
+    }
+    try pool.begin(kernel) {}
+    func send(_ opcode: Opcode, _ unique: UInt64, _ body: [UInt8]) throws {
+      try kernel.send(Message(opcode, unique: unique, uid: 1000, pid: Self.caller, body))
+    }
+    try send(.setattr, 10, Self.attributes)
+    #expect(eventually { told.users.withLock { $0 == [1000] } })
+    try send(.rename, 20, long(1) + strings("a", "b"))
+    #expect(try doors[1].waitForArrival())
+    // Longer than anything is waited for that holds locks of the kernel's.
+    #expect(try kernel.reply(milliseconds: 3500) == nil)
+    for round in UInt64(0)..<20 {
+      try send(.lookup, 100 + 2 * round, strings("a"))
+      let reply = try kernel.reply(milliseconds: patience)
+      #expect(reply?.unique == 100 + 2 * round && reply?.code == 0)
+    }
+    doors[1].open()
+    let renamed = try kernel.reply(milliseconds: patience)
+    #expect(renamed?.unique == 20 && renamed?.code == 0)
+  }
+
   /// What takes long usually has more time, and its places are given back as well.
   @Test(arguments: [
     (Opcode.fsync, long(3) + words(0, 0), "synchronize"),

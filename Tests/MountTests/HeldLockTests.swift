@@ -18,7 +18,7 @@ struct HeldLockTests {
     case mode = "chmod 604"
     case name = "rm"
   }
-  /// More than there are threads for all, and for the user.
+  /// More than there are threads for all.
   private static let count = 24
 
   private let run: RunFixture
@@ -151,5 +151,32 @@ struct HeldLockTests {
     try holder.end()
     try purge.end()
     #expect(eventually { access("\(caches)/g0", F_OK) != 0 })
+  }
+
+  /// A rename whose caller was killed while it waited, and that is done then all the same.
+  @Test func aLateRenameIsKnown() throws {
+    let directory = try directory(.home)
+    let holder = try hold(["held", "mode"].map { "\(directory.held)/\($0)" })
+    let made = try run.shell(
+      "cd '\(directory.inTree)' && mkdir other && echo new >other/new && cat other/new")
+    try #require(made.output == "new\n", "\(made)")
+    let worker = try #require(try run.mounted.daemon())
+    let mode = try Background(
+      ["sh", "-c", "chmod 604 '\(directory.inTree)/mode'"], as: run.user,
+      output: run.mounted.temporary.appending("changed"), run.mounted.temporary)
+    // From here on the user's requests have a queue, which answers those who are killed.
+    #expect(eventually { run.mounted.daemonLog?.contains("served apart") == true })
+    let rename = try Background(
+      ["sh", "-c", "cd '\(directory.inTree)' && exec mv -f other/new held"], as: run.user,
+      output: run.mounted.temporary.appending("renamed"), run.mounted.temporary)
+    #expect(eventually { waits(worker, in: "vfs_rename") })
+    #expect(kill(rename.process.processIdentifier, SIGKILL) == 0)
+    // It ends before its rename does.
+    try rename.end()
+    #expect(waits(worker, in: "vfs_rename"))
+    try holder.end()
+    try mode.end()
+    let found = "cd '\(directory.inTree)' && ! stat other/new && cat held && ls other"
+    #expect(eventually { (try? run.shell(found).output) == "new\n" })
   }
 }

@@ -109,10 +109,15 @@ extension Store {
   /// Forgets a home that was ejected, for good: what is noted of its apps and containers, and what was
   /// removed from it.
   ///
-  /// What is there is another home's of its name, and stays. What its owner has decided stays, too.
+  /// What is there is another home's of its name, and stays: that one must be there, if it lies elsewhere.
+  /// What its owner has decided stays, too.
   package func forgetEjectedHome(_ name: String, in registry: Registry) throws(StoreError) {
     try Homes.checkName(name)
     guard try registry.isInEjectedHome("Users/\(name)/.") else { throw .noEjectedHome(name: name) }
+    // What is noted of the home that has the name now can't be told from that while nobody can look into it.
+    if let home = homeElsewhere(of: "Users/\(name)"), home.target == nil {
+      throw .homeIsAway(path: "\(path)/tree/Users/\(name)")
+    }
     let prefix = "Users/\(name)/"
     var lost = LostContents()
     lost.isAll = !registry.isThere("Users/\(name)")

@@ -109,7 +109,17 @@ package final class Registry: Sendable {
   private func look(in store: Store) {
     // Whoever keeps a registry keeps no store open.
     isThere.withLock {
-      $0 = { [weak store] path in store.map { (try? $0.tree.status(at: path)) != nil } ?? true }
+      $0 = { [weak store] path in
+        guard let store else { return true }
+        // Nobody knows what is in a home that is away, or on a disk that gives errors.
+        if let home = store.homeElsewhere(of: path), home.target == nil { return true }
+        do throws(Errno) {
+          _ = try store.tree.status(at: path)
+          return true
+        } catch {
+          return error != .ENOENT && error != .ENOTDIR
+        }
+      }
     }
     homeOwner.withLock {
       $0 = { [weak store] name in
