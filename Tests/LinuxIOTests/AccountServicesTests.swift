@@ -8,12 +8,13 @@ internal import Testing
 
 /// Whether a machine can tell that a number is nobody's.
 @Suite struct AccountServicesTests {
-  @Test(arguments: [
-    ("", [], true), ("passwd: files systemd", ["files", "systemd"], true),
-    ("group: files ldap\npasswd:\tcompat # ldap\n", ["compat"], true),
-    ("passwd: files [SUCCESS=return NOTFOUND=continue] sss", ["files", "sss"], false),
-    ("# passwd: files\npasswd : compat\npasswd_compat: nis", ["compat", "nis"], false),
-  ] as [(String, [String], Bool)])
+  @Test(
+    arguments: [
+      ("", [], true), ("passwd: files systemd", ["files", "systemd"], true),
+      ("group: files ldap\npasswd:\tcompat # ldap\n", ["compat"], true),
+      ("passwd: files [SUCCESS=return NOTFOUND=continue] sss", ["files", "sss"], false),
+      ("# passwd: files\npasswd : compat\npasswd_compat: nis", ["compat", "nis"], false),
+    ] as [(String, [String], Bool)])
   func areReadFromTheConfiguration(text: String, names: [String], areLocal: Bool) {
     let services = AccountServices(text)
     #expect(services.names == names && services.areLocal == areLocal)
