@@ -66,7 +66,8 @@ extension Installer {
 
   /// Deletes those whose time is over, and goes on with those that others were stopped in.
   package func deleteOldRemoved(
-    _ limit: RemovedLimit, _ scope: RecoveryScope = .store, rest: @escaping Pause = {}
+    _ limit: RemovedLimit, _ scope: RecoveryScope = .store,
+    begins: (_ user: UInt32) -> Bool = { _ in true }, rest: @escaping Pause = {}
   ) throws(AppFailure) -> RemovedReport {
     var report = RemovedReport()
     var failure: StoreError?
@@ -74,7 +75,7 @@ extension Installer {
     let outside = try registered { () throws(StoreError) in try registry.namesOfHomesElsewhere() }
     for removed in try registered({ () throws(StoreError) in try registry.removedContainers() })
     where (removed.isBeingDeleted || limit.isOver(removed: removed.removed, now: now))
-      && scope.reaches(removed.container.path.utf8, outside: outside)
+      && scope.reaches(removed.container.path.utf8, outside: outside) && begins(removed.container.user)
     {
       // One that can't be deleted keeps none of the others.
       do throws(StoreError) {

@@ -13,6 +13,7 @@ extension AppRequestHandler {
   package func purge(
     _ request: PurgeRequest, by caller: CallerIdentity, because reason: String? = nil,
     reaches: @escaping (_ path: String) -> Bool = { _ in true },
+    begins: @escaping (_ user: UInt32) -> Bool = { _ in true },
     isCancelled: @escaping () -> Bool
   ) throws(ControlFailure) -> PurgeReport {
     // A job has a thread of its own, and so has a command.
@@ -20,7 +21,8 @@ extension AppRequestHandler {
     let pace = Pace(most: reason == nil ? .max : Pace.usually)
     return try explaining { () throws(AppFailure) in
       let purger = Purger(
-        store, registry, containers: try openContainers(), observer: observer, reaches: reaches
+        store, registry, containers: try openContainers(), observer: observer, reaches: reaches,
+        begins: begins
       ) { () throws(Errno) in
         // What was taken by then is removed by the thread for purges, or by the next process.
         try pace.rest(orEndIf: isCancelled)

@@ -34,8 +34,11 @@ extension AppRequestHandler {
 
   /// Those whose time is over; where nobody has asked for it.
   func deleteOldRemoved(
-    _ limit: RemovedLimit, _ scope: RecoveryScope, rest: @escaping Pause
+    _ limit: RemovedLimit, _ scope: RecoveryScope, begins: (_ user: UInt32) -> Bool,
+    rest: @escaping Pause
   ) throws(ControlFailure) {
-    _ = try explaining { () throws(AppFailure) in try installer().deleteOldRemoved(limit, scope, rest: rest) }
+    _ = try explaining { () throws(AppFailure) in
+      try installer().deleteOldRemoved(limit, scope, begins: begins, rest: rest)
+    }
   }
 }

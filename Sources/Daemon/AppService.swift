@@ -255,14 +255,15 @@ final class AppService: Sendable {
   @discardableResult
   func purge(
     _ request: PurgeRequest, because reason: String, reaches: @escaping (_ path: String) -> Bool,
-    _ isCancelled: @escaping () -> Bool
+    begins: @escaping (_ user: UInt32) -> Bool, _ isCancelled: @escaping () -> Bool
   ) -> Bool {
     guard !isReadOnly, let tree = tree.withLock({ $0 }), let registry = try? knownRegistry() else {
       return false
     }
     do throws(ControlFailure) {
       let report = try handler(registry, tree).purge(
-        request, by: .ourselves, because: reason, reaches: reaches, isCancelled: isCancelled)
+        request, by: .ourselves, because: reason, reaches: reaches, begins: begins,
+        isCancelled: isCancelled)
       noteUsage(report)
       return report.freed.bytes > 0
     } catch {
@@ -271,16 +272,18 @@ final class AppService: Sendable {
     }
   }
 
-  /// Deletes removed containers whose time is over, as far as somebody goes; gives why some of them stay.
+  /// Deletes removed containers whose time is over, as far as somebody goes, of users of whom `begins` says
+  /// so; gives why some of them stay.
   func deleteOldRemoved(
-    _ limit: RemovedLimit, _ scope: RecoveryScope, _ isCancelled: @escaping () -> Bool
+    _ limit: RemovedLimit, _ scope: RecoveryScope, begins: (_ user: UInt32) -> Bool = { _ in true },
+    _ isCancelled: @escaping () -> Bool
   ) -> String? {
     guard let tree = tree.withLock({ $0 }), let registry = try? knownRegistry(),
       (try? registry.removedContainers())?.isEmpty == false
     else { return nil }
     let pace = Pace(most: Pace.usually)
     do throws(ControlFailure) {
-      try handler(registry, tree).deleteOldRemoved(limit, scope) { () throws(Errno) in
+      try handler(registry, tree).deleteOldRemoved(limit, scope, begins: begins) { () throws(Errno) in
         try pace.rest(orEndIf: isCancelled)
       }
       return nil
@@ -318,7 +321,8 @@ final class AppService: Sendable {
   /// Puts all updates in place whose apps run no more; `isOver` is asked before each.
   ///
   /// This is done whenever any app of anybody ends, so those that have failed are left out for a while.
-  /// Those in homes outside of the store are put there by the threads of these homes.
+  /// Those in homes outside of the store are put there by the threads of these homes, and all others by
+  /// threads of their users: who holds a file of an app keeps the thread that removes it.
   func placeUpdates(isOver: @escaping @Sendable () -> Bool) {
     guard !isReadOnly, let registry = try? knownRegistry(),
       let waiting = try? registry.waitingUpdates()
@@ -331,7 +335,10 @@ final class AppService: Sendable {
       if let name, outside.contains(name), let home = store.homeElsewhere(named: name) {
         HomeWork.ofProcess.begin(in: home, as: update.name) { [self] in place(update, registry, isOver) }
       } else {
-        place(update, registry, isOver)
+        let line = update.app.user.map { UserWork.Line.user($0) } ?? .app(update.app.path)
+        UserWork.ofProcess.begin(for: line, as: update.name) { [self] in
+          if !isOver() { place(update, registry, isOver) }
+        }
       }
     }
   }

@@ -23,13 +23,17 @@ final class PurgeThread: Sendable {
     let isOver = isOver
     thread = try JoinableThread(name: "purges") {
       guard !apps.isReadOnly else { return }
-      Pace.giveWay()
+      let turns = PurgeTurns()
       let isCancelled = { @Sendable in isOver.withLock { $0 } }
       var problem: String?
       func finish() {
         let before = problem
         problem =
-          apps.finishPurges(inHome: nil, isCancelled) ?? apps.deleteOldRemoved(limit, .store, isCancelled)
+          turns.run(isCancelled) { turn in
+            Pace.giveWay()
+            return apps.finishPurges(inHome: nil, begins: turn.begins, { turn.isCancelled })
+              ?? apps.deleteOldRemoved(limit, .store, begins: turn.begins, { turn.isCancelled })
+          } ?? nil
         apps.finishInHomes(limit, isCancelled)
         guard let problem, problem != before else { return }
         DaemonLog.write("can't remove what a purge or an uninstall has left: \(problem)")
@@ -41,11 +45,12 @@ final class PurgeThread: Sendable {
         // Who has asked for a purge may have left before its end.
         finish()
         guard rule != .never else { continue }
-        if round % Self.intervalsBetweenAges == 0 { apps.purgeOldTemporaryFiles(isCancelled) }
+        if round % Self.intervalsBetweenAges == 0 { apps.purgeOldTemporaryFiles(turns, isCancelled) }
         round += 1
         guard monotonicNanoseconds() >= next else { continue }
         let began = monotonicNanoseconds()
-        let isWorthIt = apps.purge(by: rule, isCancelled)
+        let isWorthIt =
+          turns.run(isCancelled) { turn in apps.purge(by: rule, turn.begins) { turn.isCancelled } } ?? true
         // What others have put into caches is looked through in vain, and there may be much of it.
         next = isWorthIt ? 0 : monotonicNanoseconds() &+ (monotonicNanoseconds() &- began) &* Self.share
       }
@@ -60,13 +65,16 @@ final class PurgeThread: Sendable {
 }
 
 extension AppService {
-  /// Removes what others were stopped in, in the store itself or in a home outside of it; gives why some of
-  /// it stays.
-  func finishPurges(inHome home: [UInt8]?, _ isCancelled: @escaping () -> Bool) -> String? {
+  /// Removes what others were stopped in, in the store itself or in a home outside of it, of users of whom
+  /// `begins` says so; gives why some of it stays.
+  func finishPurges(
+    inHome home: [UInt8]?, begins: (_ user: UInt32) -> Bool = { _ in true },
+    _ isCancelled: @escaping () -> Bool
+  ) -> String? {
     let pace = Pace(most: Pace.usually)
     do {
       guard try knownRegistry() != nil else { return nil }
-      try containers().finishPurges(in: home.map(Self.path)) { () throws(Errno) in
+      try containers().finishPurges(in: home.map(Self.path), begins: begins) { () throws(Errno) in
         try pace.rest(orEndIf: isCancelled)
       }
       return nil
@@ -76,28 +84,35 @@ extension AppService {
   }
 
   /// Throws away what the rule asks for, if the disk is as full as that; whether there was anything.
-  func purge(by rule: PurgeRule, _ isCancelled: @escaping () -> Bool) -> Bool {
+  func purge(
+    by rule: PurgeRule, _ begins: @escaping (_ user: UInt32) -> Bool, _ isCancelled: @escaping () -> Bool
+  ) -> Bool {
     guard let disk = try? diskSpace(), let goal = rule.goal(on: disk) else { return false }
     var request = PurgeRequest()
     request.goal = goal
     // What is freed elsewhere is not free here.
-    return purge(request, because: "the disk is nearly full", reaches: reachOfStore(), isCancelled)
+    return purge(
+      request, because: "the disk is nearly full", reaches: reachOfStore(), begins: begins, isCancelled)
   }
 
-  func purgeOldTemporaryFiles(_ isCancelled: @escaping @Sendable () -> Bool) {
-    purgeOldTemporaryFiles(reaches: reachOfStore(), isCancelled)
+  func purgeOldTemporaryFiles(_ turns: PurgeTurns, _ isCancelled: @escaping @Sendable () -> Bool) {
+    _ = turns.run(isCancelled) { [self] turn in
+      purgeOldTemporaryFiles(reaches: reachOfStore(), turn.begins) { turn.isCancelled }
+    }
     inHomesOnOtherDisks(as: "ages", isCancelled) { [self] home in
       purgeOldTemporaryFiles(
-        reaches: { RecoveryScope.home(home).reaches($0.utf8, outside: [home]) }, isCancelled)
+        reaches: { RecoveryScope.home(home).reaches($0.utf8, outside: [home]) }, { _ in true }, isCancelled)
     }
   }
 
   private func purgeOldTemporaryFiles(
-    reaches: @escaping (_ path: String) -> Bool, _ isCancelled: @escaping () -> Bool
+    reaches: @escaping (_ path: String) -> Bool, _ begins: @escaping (_ user: UInt32) -> Bool,
+    _ isCancelled: @escaping () -> Bool
   ) {
     var request = PurgeRequest()
     request.places = [.tmp]
     request.unusedSince = wallMilliseconds() / 1000 - PurgeRule.temporaryFilesLast
-    purge(request, because: "the app has not run for days", reaches: reaches, isCancelled)
+    purge(
+      request, because: "the app has not run for days", reaches: reaches, begins: begins, isCancelled)
   }
 }

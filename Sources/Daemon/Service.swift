@@ -155,7 +155,9 @@ package enum Service {
     server.waitUntilUnmounted()
     updates.stop()
     purges.stop()
-    HomeWork.ofProcess.finish(milliseconds: 20_000)
+    let end = monotonicNanoseconds() &+ 20_000_000_000
+    HomeWork.ofProcess.finish(milliseconds: millisecondsLeft(until: end))
+    UserWork.ofProcess.finish(milliseconds: millisecondsLeft(until: end))
     server.storage.stop()
     kept?.endsServing()
     DaemonLog.write("\(store.path) is unmounted")

@@ -37,9 +37,12 @@ private func wishes(_ connection: inout fuse_conn_info) {
   // asynchronous: what others have read or mapped meanwhile would stay there. So none is.
   connection.want &= ~UInt32(FUSE_CAP_ASYNC_DIO)
   connection.want &= ~UInt32(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE)
-  // Releases and reads ahead under way at once: libfuse's 12 pile up under concurrent readers.
-  connection.max_background = 256
-  connection.congestion_threshold = 192
+  // Releases, reads ahead and late writes under way at once, of all files together. Some may wait for a
+  // program that somebody has stopped, so this is as many as the kernel has a number for: `RequestQueue`
+  // bounds what one user has of reads, and the kernel what is written late. Where the threshold is reached,
+  // the kernel begins no late write of anybody's.
+  connection.max_background = 65_535
+  connection.congestion_threshold = 49_151
   connection.time_gran = 1
 }
 

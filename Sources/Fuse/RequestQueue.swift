@@ -16,8 +16,10 @@ internal import Synchronization
 //     answered so, or because its caller is killed, and is done later all the same, is told to its kernel
 //     then. Of a user whose requests wait (`StalledUsers`) nothing is given up: whoever has a file of theirs
 //     locked would take the whole tree from them.
-//  4. The kernel sends only so many releases and reads ahead at once, of all files together. So a release is
-//     answered before it is done, and of reads that wait for a server that does not answer there is a bound.
+//  4. The kernel sends only so many releases, reads ahead and late writes at once, of all files together. So
+//     a release is answered before it is done; of reads that wait a user has only so many, of all volumes
+//     together, and far fewer where a server does not answer. What the kernel writes late is never refused,
+//     it would be lost: there the kernel itself has a bound, a part of the memory.
 //  5. What waits takes memory, of which each user has a share.
 //  6. Who serves a volume may judge those who ask by their ids. Some servers are asked as the caller, so that
 //     their own refusal stands. Of all others root asks, but for what is made, which is the caller's: the
@@ -31,31 +33,8 @@ internal import Synchronization
 
 /// See the rules above.
 package final class RequestQueue: Sendable {
-  /// Each session has numbers of its own.
-  private struct Key: Hashable {
-    let session: ObjectIdentifier
-    let number: UInt64
-
-    init(_ session: Session, _ number: UInt64) {
-      self.session = ObjectIdentifier(session)
-      self.number = number
-    }
-  }
-  /// A request that was handed over and has not been answered.
-  private struct Pending {
-    let caller: Int32
-    let since: UInt64
-    let isRead: Bool
-    /// Whether others may wait for it.
-    let holdsLocks: Bool
-    var isAnswered = false
-    let session: Session
-    let number: UInt64
-    /// What is to be done when it is served, or nobody waits for that any more; nil when that is done.
-    var ended: (@Sendable () -> Void)?
-    /// The request, if no thread will serve it.
-    var held: WaitingRequest?
-  }
+  private typealias Key = PendingRequests.Key
+  private typealias Pending = PendingRequests.Pending
   /// What becomes of requests that no thread serves.
   package enum Hold: Sendable {
     case waiting
@@ -63,12 +42,14 @@ package final class RequestQueue: Sendable {
   }
   private struct State {
     var turns: Turns<Work>
-    var pending: [Key: Pending] = [:]
+    var pending = PendingRequests()
     var threads = 0
     var idle = 0
     var isWatched = false
     var isStopped = false
     var hold: Hold?
+    /// Whether a read has waited for long, as the watch has seen.
+    var hasOldRead = false
   }
   private struct Work: Sendable {
     let run: @Sendable () -> Void
@@ -108,9 +89,7 @@ package final class RequestQueue: Sendable {
     let held = state.withLock { state -> [Pending] in
       state.hold = hold
       guard case .refused = hold else { return [] }
-      let held = state.pending.filter { $0.value.held != nil }
-      for key in held.keys { state.pending[key] = nil }
-      return Array(held.values)
+      return state.pending.removeAll { $0.held != nil }
     }
     guard case .refused(let error) = hold else { return }
     for request in held {
@@ -123,7 +102,7 @@ package final class RequestQueue: Sendable {
   private func holdBack(_ pending: Pending, _ key: Key) -> Errno? {
     state.withLock { state in
       if case .refused(let error)? = state.hold { return error }
-      state.pending[key] = pending
+      state.pending.add(pending, key)
       startWatch(&state)
       return nil
     }
@@ -150,10 +129,10 @@ package final class RequestQueue: Sendable {
     let holdsLocks = !isHeld && !isOfStalledUser && Wire.Opcode.holdsLocks(header.opcode)
     let waiting: WaitingRequest
     do throws(Errno) {
-      if isRead && hasTooManyReads || holdsLocks && owesAnswers { throw .EIO }
+      if isRead && hasTooManyReads(payer) || holdsLocks && owesAnswers { throw .EIO }
       waiting = try WaitingRequest(
         message, of: payer, isKernelsOwn: header.caller.uid == 0 && header.caller.pid == 0, isWiped: true,
-        in: budget)
+        isRead: isRead, in: budget)
     } catch {
       session.refuse(bytes, error)
       return ended()
@@ -176,7 +155,7 @@ package final class RequestQueue: Sendable {
       request?.ended?()
     }
     state.withLock { [pending] state in
-      state.pending[key] = pending
+      state.pending.add(pending, key)
       state.turns.add(work, payer.user, connection)
       startThreads(&state)
     }
@@ -190,30 +169,23 @@ package final class RequestQueue: Sendable {
     }
   }
 
-  private func isAnswered(_ key: Key) -> Bool { state.withLock { $0.pending[key]?.isAnswered ?? false } }
+  private func isAnswered(_ key: Key) -> Bool { state.withLock { $0.pending.isAnswered(key) } }
 
-  private func forget(_ key: Key) -> Pending? { state.withLock { $0.pending.removeValue(forKey: key) } }
+  private func forget(_ key: Key) -> Pending? { state.withLock { $0.pending.remove(key) } }
 
   /// What is to be done for a request that is still under way.
   private func takeEnd(of key: Key) -> (@Sendable () -> Void)? {
-    state.withLock { state in
-      defer { state.pending[key]?.ended = nil }
-      return state.pending[key]?.ended
-    }
+    state.withLock { $0.pending.takeEnd(of: key) }
   }
 
   /// Whether something is still under way that was given up for the sake of others.
-  private var owesAnswers: Bool {
-    state.withLock { state in state.pending.values.contains { $0.holdsLocks && $0.isAnswered } }
-  }
+  private var owesAnswers: Bool { state.withLock { $0.pending.owed > 0 } }
 
-  private var hasTooManyReads: Bool {
-    state.withLock { state in
-      guard state.pending.count >= Self.mostReads else { return false }
-      let reads = state.pending.values.filter(\.isRead)
-      let now = monotonicNanoseconds()
-      return reads.count >= Self.mostReads && reads.contains { now &- $0.since > Self.readNanoseconds }
-    }
+  /// Whether reads wait for long, and too many, here or of this user in all queues.
+  private func hasTooManyReads(_ payer: Payer) -> Bool {
+    let (isSlow, reads) = state.withLock { ($0.hasOldRead, $0.pending.reads) }
+    guard isSlow else { return false }
+    return reads >= Self.mostReads || budget.count(.reads, of: Payer(user: payer.user)) >= Self.mostReads
   }
 
   // MARK: Threads
@@ -275,26 +247,30 @@ package final class RequestQueue: Sendable {
       let isOver = state.withLock { $0.isStopped && $0.pending.isEmpty }
       let now = monotonicNanoseconds()
       let late = state.withLock { state in
-        state.pending.filter { now &- $0.value.since > 500_000_000 }
+        state.hasOldRead = state.pending.hasRead(from: now &- Self.readNanoseconds)
+        return state.pending.added(before: now &- 500_000_000)
+      }
+      // One caller may wait for many.
+      var killed: [Int32: Bool] = [:]
+      func isBeingKilled(_ caller: Int32) -> Bool {
+        if let known = killed[caller] { return known }
+        let isKilled = ProcessID.isBeingKilled(caller)
+        killed[caller] = isKilled
+        return isKilled
       }
       for (key, request) in late {
         // The connection is over when nothing of it is under way.
         if request.session.hasEnded { takeEnd(of: key)?() }
         guard !request.isAnswered else { continue }
         let isTooLong = request.holdsLocks && now &- request.since > Self.lockNanoseconds
-        guard isTooLong || ProcessID.isBeingKilled(request.caller) else { continue }
-        let isTheirs = state.withLock { state in
-          guard state.pending[key]?.isAnswered == false else { return false }
-          state.pending[key]?.isAnswered = true
-          return true
-        }
-        guard isTheirs else { continue }
+        guard isTooLong || isBeingKilled(request.caller) else { continue }
+        guard state.withLock({ $0.pending.answer(key) }) else { continue }
         request.session.answer(request.number, isTooLong ? .EIO : .EINTR)
         if request.held != nil { forget(key)?.ended?() }
       }
       let mayEnd = state.withLock { state in
         let mayEnd = isOver || state.pending.isEmpty && state.threads == 0
-        if mayEnd { state.isWatched = false }
+        if mayEnd { (state.isWatched, state.hasOldRead) = (false, false) }
         return mayEnd
       }
       if mayEnd { return }

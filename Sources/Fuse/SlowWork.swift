@@ -195,6 +195,7 @@ final class WaitingRequest: Sendable {
   private let payer: Payer
   private let budget: Budget
   private let isWiped: Bool
+  private let isRead: Bool
 
   /// What is kept of a request besides what it says.
   private static let overhead = 1 << 10
@@ -202,17 +203,26 @@ final class WaitingRequest: Sendable {
   /// EBUSY if the payer has too much waiting.
   ///
   /// What the kernel itself sends, to write back what it has of files, is never refused: it would be lost.
-  /// There is a bound on how much of that it sends at once. `isWiped` has nothing of the copy stay in memory.
+  /// There is a bound on how much of that it sends at once. `isWiped` has nothing of the copy stay in memory;
+  /// `isRead` counts it among the user's reads that wait.
   init(
     _ message: UnsafeMutableRawBufferPointer, of payer: Payer, isKernelsOwn: Bool, isWiped: Bool = false,
-    in budget: Budget
+    isRead: Bool = false, in budget: Budget
   ) throws(Errno) {
     let size = message.count + Self.overhead
     if isKernelsOwn {
       budget.charge(.memory, size, to: payer)
+      if isRead { budget.charge(.reads, to: payer) }
     } else {
       try budget.take(.memory, size, by: payer)
+      do throws(Errno) {
+        if isRead { try budget.take(.reads, by: payer) }
+      } catch {
+        budget.give(.memory, size, by: payer)
+        throw error
+      }
     }
+    self.isRead = isRead
     self.payer = payer
     self.budget = budget
     self.isWiped = isWiped
@@ -226,6 +236,7 @@ final class WaitingRequest: Sendable {
 
   deinit {
     budget.give(.memory, message.count + Self.overhead, by: payer)
+    if isRead { budget.give(.reads, by: payer) }
     if isWiped { message.wipe() }
     message.deallocate()
   }

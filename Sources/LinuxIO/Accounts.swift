@@ -27,6 +27,21 @@ package struct Account: Equatable, Sendable {
     lookUp { entry, buffer, size, result in getpwuid_r(uid, entry, buffer, size, result) }
   }
 
+  /// The same for whoever takes something from nobody: throws where that can't be told, since a service may
+  /// be away that knows accounts.
+  package static func numbered(
+    ifCertain uid: UInt32, services: @autoclosure () -> AccountServices = .configured
+  ) throws(Errno) -> Account? {
+    let (account, error) = ask { entry, buffer, size, result in
+      getpwuid_r(uid, entry, buffer, size, result)
+    }
+    if let account { return account }
+    // Those two say as well that there is none; some services give them for a server that is away.
+    guard [0, ENOENT, ESRCH].contains(error) else { throw Errno(error) }
+    guard services().areLocal else { throw .EAGAIN }
+    return nil
+  }
+
   /// The groups besides the first one.
   ///
   /// Corresponds to `getgrouplist(3)`.
@@ -48,16 +63,20 @@ package struct Account: Equatable, Sendable {
     UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>
   ) -> Int32
 
-  private static func lookUp(_ call: Call) -> Account? {
-    withAccountBuffer { buffer, size in
+  private static func lookUp(_ call: Call) -> Account? { ask(call).account }
+
+  private static func ask(_ call: Call) -> (account: Account?, error: Int32) {
+    var error: Int32 = 0
+    let account: Account? = withAccountBuffer { buffer, size in
       var entry = passwd()
       var found: UnsafeMutablePointer<passwd>?
-      let error = call(&entry, buffer, size, &found)
+      error = call(&entry, buffer, size, &found)
       guard error == 0, found != nil, let name = entry.pw_name else { return (nil, error) }
       let home = entry.pw_dir.map { String(cString: $0) } ?? "/"
       let uid = entry.pw_uid
       return (Account(name: String(cString: name), uid: uid, gid: entry.pw_gid, home: home), 0)
     }
+    return (account, error)
   }
 }
 

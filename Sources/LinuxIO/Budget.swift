@@ -40,6 +40,8 @@ package final class Budget: Sendable {
     case locks
     /// Requests that wait without a thread.
     case waiting
+    /// Of these, reads that wait for a volume: the kernel sends only so many of all users' at once.
+    case reads
     /// Bytes of what they have to say, and of listings that are being read.
     case memory
     case views, requests
@@ -59,6 +61,7 @@ package final class Budget: Sendable {
         case .descriptors: max(descriptors, 64)
         case .locks: 1 << 17
         case .waiting: 1 << 14
+        case .reads: 1 << 13
         case .memory: Self.share(of: memory)
         case .views: 1000
         case .grantedNames: 50_000
@@ -199,6 +202,7 @@ extension Budget.Kind {
     case .openFiles, .openDirectories, .descriptors: .EMFILE
     case .locks, .waiting: .ENOLCK
     case .grantedNames: .EDQUOT
+    case .reads: .EIO
     case .memory, .views, .requests: .EBUSY
     }
   }
@@ -211,6 +215,7 @@ extension Budget.Kind {
     case .descriptors: "descriptors of the daemon"
     case .locks: "locks"
     case .waiting: "waiting requests"
+    case .reads: "reads that wait"
     case .memory: "memory for waiting requests"
     case .views: "running apps"
     case .grantedNames: "grants"

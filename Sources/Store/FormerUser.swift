@@ -112,6 +112,22 @@ extension Store {
     return unknown.map { .unknown(home: $0) } ?? .no
   }
 
+  /// Who has a home: in the store, or on a volume, be that there or not; nil if somebody may have one of whom
+  /// that is not known.
+  func ownersOfHomes(_ registry: Registry?) throws(StoreError) -> Set<UInt32>? {
+    let elsewhere = try registry?.ownersOfHomesElsewhere() ?? [:]
+    var owners = Set(elsewhere.values)
+    for home in try Homes(tree: tree, path: path + "/tree", mode: description.mode).owners() {
+      guard let owner = home.owner ?? elsewhere[Array(home.name.utf8)] else { return nil }
+      owners.insert(owner)
+    }
+    for home in try registry?.ejectedHomes() ?? [] {
+      guard let owner = home.owner else { return nil }
+      owners.insert(owner)
+    }
+    return owners
+  }
+
   /// Forgets what is noted of things in a home of a user's that was removed; nothing while it is there.
   package func forget(home name: String, of user: UInt32, in registry: Registry) throws(StoreError) {
     try Homes.checkName(name)

@@ -11,14 +11,16 @@ extension StoreCheck {
     let path = store.path + "/tree"
     // A missing Users directory was reported above.
     guard let homes = try? Homes(tree: store.tree, path: path, mode: store.description.mode) else { return }
-    let known = (try? Registry.existing(of: store)?.namesOfHomesElsewhere()) ?? []
+    let registry = try? Registry.existing(of: store)
+    let owners = ownersOfHomes
+    let known = (try? registry?.namesOfHomesElsewhere()) ?? []
     for home in try homes.list() {
       if home.isAway {
         if !known.contains(Array(home.name.utf8)) { foundLink(home.name, in: homes) }
         continue
       }
       checkOwner(of: home, "\(path)/Users/\(home.name)")
-      guard let care = homes.care(for: home) else {
+      guard let care = homes.care(for: home, owners: owners) else {
         found(
           .failure, "\(path)/Users/\(home.name)", "can't be examined: \(home.problem ?? "it has gone")",
           "check the disk that it is on, and what is mounted there")
@@ -28,6 +30,15 @@ extension StoreCheck {
       for place in [""] + HomeDirectory.all.map(\.path) {
         homeDirectories.insert(["Users", home.name].map { Array($0.utf8) } + place.names)
       }
+    }
+  }
+
+  /// Nil if they can't be known; why the registry can't be read is said elsewhere.
+  private var ownersOfHomes: Set<UInt32>? {
+    do throws(StoreError) {
+      return try store.ownersOfHomes(Registry.existing(of: store))
+    } catch {
+      return nil
     }
   }
 

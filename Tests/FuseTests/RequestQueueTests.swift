@@ -10,19 +10,66 @@ internal import Testing
 
 /// Requests that wait for what may not answer.
 struct RequestQueueTests {
+  private let budget: Budget
   private let queue: RequestQueue
+  /// How many reads of one user may wait.
+  private static let share = 12
 
   init() {
     var limits = Budget.Limits(descriptors: 0)
     limits[.memory] = 1 << 20
-    queue = RequestQueue(budget: Budget(limits), isForOne: false)
+    limits[.reads] = 64
+    budget = Budget(limits)
+    queue = RequestQueue(budget: budget, isForOne: false)
   }
 
-  private func add(_ message: Message, of kernel: KernelEnd, ended: @escaping @Sendable () -> Void = {}) {
+  private func add(
+    _ message: Message, to other: RequestQueue? = nil, of kernel: KernelEnd, user: UInt32 = 1000,
+    ended: @escaping @Sendable () -> Void = {}
+  ) {
     var bytes = message.bytes
     bytes.withUnsafeMutableBytes {
-      queue.add($0, of: kernel.session, Payer(user: 1000), connection: 0, ended: ended)
+      (other ?? queue).add($0, of: kernel.session, Payer(user: user), connection: 0, ended: ended)
     }
+  }
+
+  private func read(_ number: UInt64) -> Message {
+    Message(.read, unique: number, pid: UInt32(getpid()), long(1, 0) + words(4096, 0) + long(0) + words(0, 0))
+  }
+
+  /// The kernel sends only so many at once, of all users and volumes.
+  @Test func readsOfOneUserThatWaitAreBoundedOverAllVolumes() throws {
+    let kernel = try KernelEnd(FakeFiles())
+    _ = try kernel.ask(.initialize())
+    let queues = [queue, RequestQueue(budget: budget, isForOne: true)]
+    for queue in queues { queue.hold(.waiting) }
+    for number in 0..<UInt64(2 * Self.share) {
+      add(read(10 + number), to: queues[Int(number % 2)], of: kernel)
+    }
+    #expect(queues.map(\.count).reduce(0, +) == Self.share)
+    let refused = try kernel.replies()
+    #expect(refused.count == Self.share && refused.allSatisfy { $0.code == -EIO })
+    // What is no read waits, and another user's reads do.
+    add(Message(.getattr, unique: 100, pid: UInt32(getpid()), words(0, 0) + long(0)), of: kernel)
+    add(read(101), of: kernel, user: 1001)
+    #expect(try kernel.replies().isEmpty && queues.map(\.count).reduce(0, +) == Self.share + 2)
+    for queue in queues { queue.hold(.refused(.ESTALE)) }
+    #expect(try kernel.replies().count == Self.share + 2)
+    #expect(eventually { budget.total(.reads) == 0 && budget.total(.memory) == 0 })
+  }
+
+  /// What the kernel writes late would be lost; what is read for nobody is not refused either.
+  @Test func whatTheKernelSendsIsNeverRefused() throws {
+    let kernel = try KernelEnd(FakeFiles())
+    _ = try kernel.ask(.initialize())
+    queue.hold(.waiting)
+    let body = long(1, 0) + words(4096, 1) + long(0) + words(0, 0) + [UInt8](repeating: 1, count: 4096)
+    for number in 0..<UInt64(100) {
+      add(Message(.write, unique: 10 + number, uid: 0, gid: 0, pid: 0, body), of: kernel, user: 0)
+    }
+    #expect(try kernel.replies().isEmpty && queue.count == 100)
+    queue.hold(.refused(.ESTALE))
+    #expect(try kernel.replies().count == 100)
   }
 
   /// Each session has numbers of its own: what one has been answered is not what the other one waits for.

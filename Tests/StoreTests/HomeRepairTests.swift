@@ -125,6 +125,35 @@ internal import Testing
     #expect(try Metadata(isSystem: Program.isRoot).security(of: directory.fd).acl == .none)
   }
 
+  /// The service that knows their accounts may be away.
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"), arguments: ["there", "ejected"])
+  func directoriesOfOwnersOfHomesStayTheirs(home: String) throws {
+    let owner: UInt32 = 3_999_999_997
+    let registry = try Registry(of: fixture.store)
+    if home == "there" {
+      let other = try fixture.made.temporary.makeDirectory("store/tree/Users/other")
+      #expect(chown(other, owner, owner) == 0)
+    } else {
+      let volume = try registry.add(
+        VolumeRecord(
+          in: .users, name: Array("other".utf8), path: Array("/insula-test-home".utf8),
+          identity: ObjectIdentity(inode: 1, handle: [], created: 1), owner: nil, isReadOnly: false,
+          added: 1))
+      try registry.note(owner: owner, ofHome: volume.id)
+      try registry.ejectHome(volume)
+    }
+    let place = fixture.home + "/Movies"
+    #expect(close(open(place + "/clip", O_CREAT | O_WRONLY, 0o600)) == 0)
+    #expect(chown(place, owner, owner) == 0)
+    for repairing in [false, true] {
+      let found = try findings(repairing: repairing).filter { $0.path == place }
+      #expect(found.count == 1 && found.first?.repaired == false)
+      #expect(found.first?.problem.contains("and something is in it") == true)
+    }
+    let directory = try TemporaryDirectory.open(place)
+    #expect(try directory.fd.status().st_uid == owner)
+  }
+
   @Test(arguments: ["link", "fifo", "file"])
   func whatSomebodyHasPutThereStays(kind: String) throws {
     let outside = try fixture.made.temporary.makeDirectory("outside", mode: 0o711)

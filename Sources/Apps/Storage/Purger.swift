@@ -14,14 +14,18 @@ package struct Purger {
   private let containers: Containers
   private let observer: any TreeObserver
   private let reaches: (_ path: String) -> Bool
+  private let begins: (_ user: UInt32) -> Bool
   private let rest: Pause
 
-  /// Of containers it looks at those alone whose paths it `reaches`.
+  /// Of containers it looks at those alone whose paths it `reaches`, and removes something where `begins`
+  /// says so, just before.
   package init(
     _ store: Store, _ registry: Registry, containers: Containers, observer: any TreeObserver,
-    reaches: @escaping (_ path: String) -> Bool = { _ in true }, rest: @escaping Pause
+    reaches: @escaping (_ path: String) -> Bool = { _ in true },
+    begins: @escaping (_ user: UInt32) -> Bool = { _ in true }, rest: @escaping Pause
   ) {
     self.reaches = reaches
+    self.begins = begins
     self.store = store
     self.registry = registry
     self.containers = containers
@@ -50,6 +54,7 @@ package struct Purger {
         throw .cancelled
       }
       if let goal = request.goal, goal.missing(on: disk) <= wouldFree { break }
+      guard begins(record.user) else { continue }
       let missing = request.goal.map { $0.missing(on: disk) }
       let item = result(of: candidate, record, enough: missing, isDryRun: request.isDryRun)
       items.append(item)
@@ -81,6 +86,7 @@ package struct Purger {
       guard request.apps.isEmpty || request.apps.contains(where: { $0.isSame(as: identifier) }) else {
         continue
       }
+      guard begins(removed.container.user) else { continue }
       if request.isDryRun {
         guard let size = try? containers.measure(removed, pause: rest) else { break }
         freed.add(size)

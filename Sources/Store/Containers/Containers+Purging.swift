@@ -101,13 +101,17 @@ extension Containers {
   }
 
   /// Removes what others were stopped in, in the store itself or in the home outside of it that a path leads
-  /// into; not what somebody is just removing.
-  package func finishPurges(in home: String? = nil, rest: @escaping Pause = {}) throws(StoreError) {
-    guard let home else { return try finishPurgesHere(rest) }
-    try forHome(of: home)?.finishPurgesHere(rest)
+  /// into; not what somebody is just removing, nor that of users of whom `begins` does not say so.
+  package func finishPurges(
+    in home: String? = nil, begins: (_ user: UInt32) -> Bool = { _ in true }, rest: @escaping Pause = {}
+  ) throws(StoreError) {
+    guard let home else { return try finishPurgesHere(begins, rest) }
+    try forHome(of: home)?.finishPurgesHere(begins, rest)
   }
 
-  private func finishPurgesHere(_ rest: @escaping Pause) throws(StoreError) {
+  private func finishPurgesHere(
+    _ begins: (_ user: UInt32) -> Bool, _ rest: @escaping Pause
+  ) throws(StoreError) {
     let listing = try explaining("list", path) { () throws(Errno) in
       try workshop.directory.reopened(O_RDONLY | O_DIRECTORY)
     }
@@ -121,6 +125,9 @@ extension Containers {
       let contents = PurgedContents(name: name)
       let record = records.first { $0.uuid == contents?.container }
       do throws(Errno) {
+        let user: UInt32
+        if let record { user = record.user } else { user = try workshop.directory.status(of: name).st_uid }
+        guard begins(user) else { continue }
         if let contents, let record {
           _ = try contents.inTurn(nil) { () throws(Errno) in try remove(contents, of: record, rest) }
         } else {

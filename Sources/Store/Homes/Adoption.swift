@@ -51,9 +51,11 @@ extension Homes {
     let place = "\(path)/\(name)"
     let home = try explaining("open the home", place) { () throws(Errno) in try users.fd.openDirectory(name) }
     let status = try explaining("examine", place) { () throws(Errno) in try home.fd.status() }
+    let owners = try store.ownersOfHomes(registry)
     let care = try explaining("open the home", place) { () throws(Errno) in
       HomeCare(
-        try home.fd.duplicated(), uid: account.uid, gid: account.gid, former: status.st_uid, access: access)
+        try home.fd.duplicated(), uid: account.uid, gid: account.gid, former: status.st_uid, owners: owners,
+        access: access)
     }
     let handover = Handover(
       from: status, to: account, sealed: try Self.sealedPaths(in: name, registry, status.st_uid, account))

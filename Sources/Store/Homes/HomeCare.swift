@@ -46,18 +46,24 @@ final class HomeCare: Sendable {
   private let uid: UInt32
   private let gid: UInt32
   private let former: UInt32?
+  private let owners: Set<UInt32>?
   private let access: SecurityAccess
 
   private var home: FD { directory.fd }
 
   /// `home` is open; the ids are those of its owner, or of who is about to be.
   ///
-  /// What belongs to its `former` owner goes with it.
-  init(_ home: consuming OwnedFD, uid: UInt32, gid: UInt32, former: UInt32? = nil, access: SecurityAccess) {
+  /// What belongs to its `former` owner goes with it. `owners` have homes of the store; nil if that is not
+  /// known, and then nobody counts as gone.
+  init(
+    _ home: consuming OwnedFD, uid: UInt32, gid: UInt32, former: UInt32? = nil, owners: Set<UInt32>?,
+    access: SecurityAccess
+  ) {
     directory = home
     self.uid = uid
     self.gid = gid
     self.former = former
+    self.owners = owners
     self.access = access
   }
 
@@ -127,11 +133,17 @@ final class HomeCare: Sendable {
     // Additional IDs are the account's that has them.
     let owner = SubordinateUsers.ofThisMachine.account(of: status.st_uid)
     if owner == uid || owner == former { return true }
-    if owner == status.st_uid, owner != 0, Account.numbered(owner) == nil { return true }
+    if owner == status.st_uid, isGone(owner) { return true }
     let listing = try object.reopened(O_RDONLY | O_DIRECTORY)
     return try listing.fd.firstEntry { name, _ in
       !name.buffer.elementsEqual(DisplayName.marker.utf8)
     } == nil
+  }
+
+  /// Whether a number is certain to be nobody's.
+  private func isGone(_ owner: UInt32) -> Bool {
+    guard owner != 0, let owners, !owners.contains(owner) else { return false }
+    do throws(Errno) { return try Account.numbered(ifCertain: owner) == nil } catch { return false }
   }
 
   private func securityFault(of object: FD, _ expected: Expected) -> HomeFault.Kind? {

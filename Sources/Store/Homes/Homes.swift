@@ -68,7 +68,7 @@ package final class Homes: Sendable {
     guard status.st_uid == account.uid else {
       throw .notAdoptable(path: place, reasons: ["it belongs to uid \(status.st_uid), not to \(name)"])
     }
-    let care = HomeCare(home, uid: account.uid, gid: account.gid, access: access)
+    let care = HomeCare(home, uid: account.uid, gid: account.gid, owners: nil, access: access)
     let faults = care.faults()
     let reasons = faults.compactMap { fault -> String? in
       switch fault.kind {
@@ -355,11 +355,13 @@ package final class Homes: Sendable {
   }
 
   /// What is wrong with a home's standard directories, and who can put it right.
-  func care(for home: Home) -> HomeCare? {
+  ///
+  /// `owners` are those of all homes of the store; see `HomeCare`.
+  func care(for home: Home, owners: Set<UInt32>?) -> HomeCare? {
     guard let status = try? users.fd.status(at: home.name), status.isDirectory,
       let directory = try? users.fd.openDirectory(home.name)
     else { return nil }
-    return HomeCare(directory, uid: status.st_uid, gid: status.st_gid, access: access)
+    return HomeCare(directory, uid: status.st_uid, gid: status.st_gid, owners: owners, access: access)
   }
 
   private func discard(_ name: String) { try? access.removeTree(name, in: workshop.fd) }

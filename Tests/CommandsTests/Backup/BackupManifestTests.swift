@@ -228,10 +228,13 @@ internal import Testing
     let path = try temporary.makeDirectory("backup")
     for name in [
       "tree", "tree/Users", "tree/Users/anna", "apps", "apps/aa.app", "apps/bb.app", "apps/cc.app",
+      "databases", "databases/Users", "databases/Users/anna",
     ] {
       try temporary.makeDirectory("backup/\(name)")
     }
     try temporary.write("x", to: "backup/apps/cc.app/secret")
+    // It has no place in the tree any more, and may be somebody else's who keeps it from anna.
+    try temporary.write("x", to: "backup/databases/Users/anna/others.db")
     try temporary.write(Self.manifest(homes: Self.homes), to: "backup/manifest.json")
     let context = Context(
       environment: [:], uid: ProcessID.user, home: path, currentDirectory: path,
@@ -239,6 +242,7 @@ internal import Testing
     let backup = try RestoredBackup(path, context)
     try EverythingRestore.reduce(backup, toHome: "anna")
     #expect(try temporary.names(in: "backup/apps").sorted() == ["aa.app", "bb.app"])
+    #expect(try temporary.names(in: "backup").sorted() == ["apps", "manifest.json", "tree"])
     let text = try #require(temporary.text(of: "backup/manifest.json"))
     #expect(text.contains("anna") && !text.contains("ben") && !text.contains("502"), "\(text)")
   }

@@ -85,7 +85,8 @@ struct EverythingRestore {
     isatty(stream.raw) == 1 ? try stream.reopened(O_WRONLY | O_NOCTTY) : try stream.duplicated()
   }
 
-  /// Takes out what is not for the owner of a home: what other users have allowed, and their apps.
+  /// Takes out what is not for the owner of a home: what other users have allowed, their apps, and databases
+  /// that have no place in the tree, where it is seen what others keep to themselves.
   static func reduce(_ backup: RestoredBackup, toHome name: String) throws(Errno) {
     let owner = (try? backup.tree.fd.status(at: "Users/\(name)"))?.st_uid
     let manifest = backup.manifest.reduced(toHome: name, ownedBy: owner)
@@ -93,6 +94,9 @@ struct EverythingRestore {
     try top.remove(BackupManifest.name, directory: false)
     let file = try top.open(BackupManifest.name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     try file.fd.writeAll(manifest.encoded)
+    do throws(Errno) { try top.removeTree(Array(BackupManifest.databasesName.utf8)) } catch {
+      if error != .ENOENT { throw error }
+    }
     let bundles: OwnedFD
     do throws(Errno) { bundles = try top.openDirectory(BackupManifest.bundlesName) } catch {
       if error == .ENOENT { return }
