@@ -148,7 +148,8 @@ struct GrantServiceTests {
     var chain = ["Users/me", "Users/me/deep"]
     for number in 0..<40 { chain.append("\(chain[chain.count - 1])/d\(number)") }
     let deep = chain[chain.count - 1]
-    try temporary.makeDirectory("store/tree/Users/me")
+    let home = try temporary.makeDirectory("store/tree/Users/me")
+    try #require(chown(home, user, user) == 0)
     for path in chain.dropFirst() { try temporary.makeDirectory("store/tree/" + path) }
     for (path, owner, mode) in [
       ("Users/me/Drop", user, 0o777), ("Users/me/Drop/box", other, 0o700),
