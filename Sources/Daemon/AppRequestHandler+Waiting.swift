@@ -69,7 +69,8 @@ extension AppRequestHandler {
         // The new version is there, and the next use makes the rest.
         note(waiting.before, waiting.app, by: caller)
         return .updated(before: waiting.before, now: waiting.app, left: [])
-      case .failed, .noSpace, .cancelled, .store, .trust: return .postponed(waiting, error)
+      case .failed, .noSpace, .cancelled, .trust: return .postponed(waiting, error)
+      case .store(let failure) where failure.mayPass: return .postponed(waiting, error)
       default: return drop(waiting, error)
       }
     }

@@ -83,7 +83,8 @@ final class LaunchService: Sendable {
     }
   }
 
-  private static let longestChange: UInt64 = 3_000_000_000
+  /// Longer than starts that hang hold up a change.
+  private static let longestChange = UInt64(RunningViews.patienceMilliseconds + 3000) * 1_000_000
 
   private func launch(
     _ identifier: AppIdentifier, _ caller: LaunchedBy, _ connection: SharedFD?, _ reporter: ControlReporter
@@ -95,9 +96,23 @@ final class LaunchService: Sendable {
       throw .busy(identifier: identifier.text)
     }
     defer { server.views.started(start) }
-    // From here on it stays what it is; until here it need not have.
+    do throws(AppFailure) {
+      return try begin(start, of: found.app, caller, connection, reporter)
+    } catch {
+      // What the app is, or has, may have changed meanwhile.
+      guard server.views.mayBegin(start) else { throw .busy(identifier: identifier.text) }
+      throw error
+    }
+  }
+
+  private func begin(
+    _ start: AppStart, of found: InstalledApp, _ caller: LaunchedBy, _ connection: SharedFD?,
+    _ reporter: ControlReporter
+  ) throws(AppFailure) -> ControlReply {
+    let identifier = found.identifier
+    // From here on it stays what it is, unless the start is called off; until here it need not have.
     let (app, registry) = try installed(identifier, caller.user)
-    guard app == found.app else { throw .busy(identifier: identifier.text) }
+    guard app == found else { throw .busy(identifier: identifier.text) }
     let hold = try leases(of: app, inHome: try home(of: caller.user), .patiently)
     var hasMade = false
     let making = { () throws(StoreError) -> Containers in
@@ -112,6 +127,8 @@ final class LaunchService: Sendable {
     let view = try server.grants.view(of: app, for: caller.user, launch.places) {
       given = server.consents.authorized(launch, for: caller.user)
       return server.consents.places(of: launch, with: given)
+    } mayBegin: {
+      server.views.mayBegin(start)
     }
     #if DEBUG
       Halt.at(.viewMade)
@@ -120,8 +137,6 @@ final class LaunchService: Sendable {
     do throws(Errno) {
       mount = try server.serve(launch, view, of: start, by: caller, over: connection, hold)
     } catch {
-      // What the app is, or has, may have changed meanwhile.
-      guard server.views.mayBegin(start) else { throw .busy(identifier: identifier.text) }
       throw .failed(doing: "create a view of", path: mountPoint, errno: error)
     }
     server.consents.began(launch, for: caller.user, with: given)

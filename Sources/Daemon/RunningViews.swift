@@ -273,9 +273,11 @@ package final class RunningViews: Sendable {
 
   /// Waits for those that are about to run; what has no view after a while gets none.
   ///
-  /// How long a start takes is the app's to say.
+  /// How long a start takes is its app's to say, and the disk's or server's of its user's home.
   private func endStarts(_ isMeant: (AppStart) -> Bool) {
-    let numbers = state.withLock { Set($0.starts.values.filter(isMeant).map(\.number)) }
+    let numbers = state.withLock { state in
+      Set(state.starts.values.filter(isMeant).map(\.number)).subtracting(state.calledOff)
+    }
     _ = state.wait(milliseconds: patience) { state in numbers.allSatisfy { state.starts[$0] == nil } }
     state.withLock { state in
       for number in numbers where state.starts[number] != nil { state.calledOff.insert(number) }
@@ -326,17 +328,23 @@ package final class RunningViews: Sendable {
   private static let system = ExactText("System")
 
   /// Changes what is at a path, from which nothing runs meanwhile; EBUSY if something does.
+  ///
+  /// What was just beginning has begun before, or does not begin: one user's home that does not answer keeps
+  /// nobody from changing an app that is everyone's.
   func changing(_ path: String, _ body: () throws(Errno) -> Void) throws(Errno) {
     let place = ExactText(path)
     let isFree = state.withLock { state in
-      let isStarting = state.starts.values.contains { place == Self.system || $0.path == place }
-      let isUsed = state.views.values.contains { $0.launch.runs(from: path) && $0.isAlive }
-      guard !isStarting, !isUsed else { return false }
-      return state.changing.insert(place).inserted
+      !Self.isUsed(path, in: state) && state.changing.insert(place).inserted
     }
     guard isFree else { throw .EBUSY }
     defer { _ = state.withLock { $0.changing.remove(place) } }
+    endStarts { place == Self.system || $0.path == place }
+    guard !state.withLock({ Self.isUsed(path, in: $0) }) else { throw .EBUSY }
     try body()
+  }
+
+  private static func isUsed(_ path: String, in state: borrowing State) -> Bool {
+    state.views.values.contains { $0.launch.runs(from: path) && $0.isAlive }
   }
 
   // MARK: The end

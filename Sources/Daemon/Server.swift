@@ -80,6 +80,7 @@ package final class Server: Sendable {
   let files = FilesViews()
   /// Through which these ask.
   let appSockets: AppSocketServer
+  let grantReadings = GrantReadings()
   let ended: Ended
   /// Who makes and takes away mounts where that is not ours to do.
   let helper: MountHelper
@@ -383,6 +384,7 @@ package final class Server: Sendable {
     backups.endAll()
     files.endAll(by: helper)
     appSockets.stop()
+    grantReadings.stop()
     pool.stop()
     grants.finish()
     consents.finish()

@@ -294,6 +294,18 @@ extension StoreError {
     }
   }
 
+  /// Whether it may be over by itself: what lacks room, a disk that works, or somebody else's end.
+  ///
+  /// What was decided, by whomever, and what was counted is so until somebody does something about it.
+  package var mayPass: Bool {
+    switch self {
+    case .noSpace, .readOnly, .mountedReadOnly, .failed, .inUse, .leased, .appBusy, .registryBusy,
+      .registryFailed, .registryDamaged, .homeIsAway, .libraryMissing, .appsUnknown, .containerStays:
+      true
+    default: false
+    }
+  }
+
   /// What kind of failure it is; commands have an exit code for each.
   package enum Kind: String, Sendable {
     case noStore, wrongFormat, busy, notPermitted, usage, noApp, failed

@@ -116,6 +116,26 @@ internal import Testing
     #expect(try fixture.names("\(fixture.home)/Library/Containers") == [])
   }
 
+  /// The same of one that is started, where the start takes so long that nothing keeps the app any more.
+  @Test func appThatIsUninstalledWhileItStartsGetsNone() throws {
+    let (registry, user) = (fixture.registry, fixture.account.uid)
+    var failure: AppFailure?
+    do throws(AppFailure) {
+      _ = try AppLauncher(fixture.store).launch(strange, for: user, registry) { () throws(StoreError) in
+        _ = try registry.remove(strange.identifier, of: nil, keepingData: false)
+        return try Containers(fixture.store, registry)
+      }
+    } catch {
+      failure = error
+    }
+    guard case .store(.noApp(identifier: strange.identifier.text)) = failure else {
+      Issue.record("it was started: \(String(describing: failure))")
+      return
+    }
+    #expect(try registry.containers(user: user).isEmpty)
+    #expect(try fixture.names("\(fixture.home)/Library/Containers") == [])
+  }
+
   enum Way: CaseIterable {
     case launch, path
   }

@@ -89,7 +89,8 @@ package final class AppLauncher: Sendable {
       if let making {
         let containers = try making()
         _ = try Installer.alone(for: user, in: "Users/\(home)/", store, registry) { () throws(StoreError) in
-          try containers.make(for: app, home: home)
+          // The home may have kept it waiting for so long that the start was called off.
+          try containers.make(for: app, home: home, ifInstalled: true)
         }
         return
       }

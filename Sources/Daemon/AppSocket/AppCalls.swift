@@ -6,12 +6,16 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 
-/// What apps may ask through their sockets: about themselves, and nothing that takes a look at a disk.
+/// What apps may ask through their sockets: about themselves, and about what may be told without a look at a
+/// disk, or is read on a thread of their users'.
 struct AppCalls: Sendable {
   let mountPoint: String
   let grants: GrantService
   let consents: ConsentService
   let storage: StorageService
+  let readings: GrantReadings
+  /// Has those asked again who wait for something.
+  let poke: @Sendable (AppTopic) -> Void
 
   /// What answers the calls of one view.
   func handler(for running: RunningView) -> AppSocketServer.Handler {
@@ -29,12 +33,15 @@ struct AppCalls: Sendable {
       return .reply(path(of: place, running.launch))
     case .grants(let identifier, let user, let number):
       guard isOwn(identifier, user, running) else { return Self.others }
-      return .reply(.grants(page(running, after: number)))
+      let call = call(of: running, after: number, topic: .view(running.number))
+      return .waits(for: .view(running.number)) { call.take() }
     case .grantChange(let version):
       let app = running.launch.app
-      return .waits(for: .grants(AppOfUser(app.identifier, running.user))) {
-        guard grants.version(app, of: running.user) != version else { return nil }
-        return .grants(page(running, after: 0))
+      let topic = AppTopic.grants(AppOfUser(app.identifier, running.user))
+      let call = call(of: running, after: 0, topic: topic)
+      return .waits(for: topic) {
+        guard call.isBegun || grants.version(app, of: running.user) != version else { return nil }
+        return call.take()
       }
     case .consent(.list(let identifier, let user, _)):
       let named = identifier.flatMap { AppIdentifier($0) }
@@ -64,6 +71,17 @@ struct AppCalls: Sendable {
   private func isOwn(_ identifier: AppIdentifier?, _ user: UInt32?, _ running: RunningView) -> Bool {
     (identifier.map { $0.isSame(as: running.launch.app.identifier) } ?? true)
       && (user ?? running.user) == running.user
+  }
+
+  /// Has a page read, and those asked again who wait for the topic.
+  private func call(
+    of running: RunningView, after number: Int64, topic: AppTopic
+  ) -> GrantReadings.Call {
+    readings.call(of: running.user) {
+      .grants(page(running, after: number))
+    } tell: {
+      poke(topic)
+    }
   }
 
   private func page(_ running: RunningView, after number: Int64) -> GrantPage {

@@ -16,7 +16,8 @@ internal import Synchronization
 //  5. No descriptor is taken in or given out.
 //  6. A call that waits says for what. Whoever changes something says what it was, and only the calls are
 //     asked that wait for that, one of each view in a turn. So nobody makes the thread work by changes that
-//     concern them alone, beyond what their own calls cost; asking a call must cost little.
+//     concern them alone, beyond what their own calls cost; asking a call must cost little. What takes a look
+//     at a disk is read on a thread of the user's (`GrantReadings`).
 
 /// What a call may wait for.
 package enum AppTopic: Hashable, Sendable {

@@ -10,7 +10,9 @@ internal import Volume
 
 extension Server {
   private var calls: AppCalls {
-    AppCalls(mountPoint: mountPoint, grants: grants, consents: consents, storage: storage)
+    AppCalls(
+      mountPoint: mountPoint, grants: grants, consents: consents, storage: storage,
+      readings: grantReadings, poke: { [appSockets] in appSockets.poke([$0]) })
   }
 
   /// What follows when the process that has started an app wants the app to have a socket.

@@ -15,16 +15,22 @@ extension GrantService {
     _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0,
     for caller: CallerIdentity = .ourselves
   ) -> GrantPage {
-    page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) { record in
-      let known = known(record, by: caller)
+    page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) { records in
+      let known = known(records, by: caller)
       // Whether it is there is not told either.
-      let isThere = known.count == record.path.count && volume.isThere(record)
-      return GrantedPlace(record, at: known, isMissing: !isThere)
+      let told = records.indices.filter { known[$0].count == records[$0].path.count }
+      let areThere = volume.areThere(told.map { records[$0] })
+      let there = Set(zip(told, areThere).filter { $0.1 }.map { $0.0 })
+      return records.indices.map {
+        GrantedPlace(records[$0], at: known[$0], isMissing: !there.contains($0))
+      }
     }
   }
 
   /// What one app of a user was granted, for the app: nobody looks whether it is there, and what its user
   /// can't get to any more is left out.
+  ///
+  /// That takes a look at the disks where it is: not for a thread that others wait for.
   func own(
     _ app: InstalledApp, of user: UInt32, after number: Int64, _ group: UInt32? = nil,
     isMember: (_ gid: UInt32) -> Membership = { _ in .unknown }
@@ -34,9 +40,11 @@ extension GrantService {
     let version = version(app, of: user)
     let numbers = volume.grantNumbers(
       to: app.identifier, of: app.signer, user, after: number, limit: Self.mostInAnswer + 1)
-    return page(of: numbers, version) { record in
-      let known = volume.known(record.path, by: caller, isMember: isMember)
-      return known.count == record.path.count ? GrantedPlace(record, isMissing: false) : nil
+    return page(of: numbers, version) { records in
+      let known = volume.known(records.map(\.path), by: caller, isMember: isMember)
+      return zip(records, known).filter { $0.path.count == $1.count }.map {
+        GrantedPlace($0.0, isMissing: false)
+      }
     }
   }
 
@@ -54,22 +62,22 @@ extension GrantService {
   ///
   /// No answer is longer than what a socket takes at once.
   private func page(
-    of numbers: [Int64], _ version: String? = nil, _ place: (GrantRecord) -> GrantedPlace?
+    of numbers: [Int64], _ version: String? = nil, _ places: ([GrantRecord]) -> [GrantedPlace]
   ) -> GrantPage {
-    var places: [GrantedPlace] = []
+    var records: [GrantRecord] = []
     var bytes = 0
     var last: Int64 = 0
     for (index, number) in numbers.enumerated() {
       guard index < Self.mostInAnswer, bytes < 32_768 else {
-        return GrantPage(places: places, next: last, version: version)
+        return GrantPage(places: places(records), next: last, version: version)
       }
       last = number
       // It may have been taken back meanwhile.
       guard let record = volume.granted([number]).first else { continue }
-      if let place = place(record) { places.append(place) }
+      records.append(record)
       bytes += record.path.reduce(0) { $0 + $1.count }
     }
-    return GrantPage(places: places, next: nil, version: version)
+    return GrantPage(places: places(records), next: nil, version: version)
   }
 
   /// What all of that is known by.

@@ -103,40 +103,47 @@ package final class GrantService: Sendable {
           return (.granted, [try put(wanted)])
         }
       case .revoke(let identifier, let path, _):
+        // Nor for what is looked at to find out what is meant.
+        let meant = meant(identifier, path, of: user, by: caller)
         done = try turns.with(user) { () throws(GrantFailure) in
-          (.revoked, try revoke(identifier, path, of: user, by: caller))
+          (.revoked, try revoke(meant, identifier, path, of: user))
         }
       }
     } catch {
       throw ControlFailure(error)
     }
     note(done.event, done.records, by: caller)
-    return done.records.prefix(Self.mostInAnswer).map {
-      GrantedPlace($0, at: known($0, by: caller), isMissing: false)
-    }
+    let told = Array(done.records.prefix(Self.mostInAnswer))
+    return zip(told, known(told, by: caller)).map { GrantedPlace($0, at: $1, isMissing: false) }
   }
 
   static let mostInAnswer = 100
 
-  /// As much of the path of a grant as somebody may be told.
-  func known(_ record: GrantRecord, by caller: CallerIdentity) -> [[UInt8]] {
-    volume.known(record.path, by: caller.credentials, isMember: caller.membership)
+  /// As much of the paths of grants as somebody may be told.
+  func known(_ records: [GrantRecord], by caller: CallerIdentity) -> [[[UInt8]]] {
+    volume.known(records.map(\.path), by: caller.credentials, isMember: caller.membership)
   }
 
-  /// Has the log say it, of as many as there is an answer for.
+  /// Has the log say it, of as many as there is an answer for; they are one user's.
+  ///
+  /// A worker that starts says no paths: it must not wait for the disks where they lead.
   private func note(
-    _ event: LogEntry.Event, _ records: [GrantRecord], by caller: CallerIdentity?, _ why: String? = nil
+    _ event: LogEntry.Event, _ records: [GrantRecord], by caller: CallerIdentity?, _ why: String? = nil,
+    sayingPaths: Bool = true
   ) {
-    var entries = records.prefix(Self.mostInAnswer).map { record in
+    guard let user = records.first?.user else { return }
+    let told = Array(records.prefix(Self.mostInAnswer))
+    // The user reads it, whoever has done it.
+    let reader =
+      caller.flatMap { $0.uid == user ? $0 : nil } ?? CallerIdentity(uid: user, gid: .max, groups: [])
+    let paths = sayingPaths ? known(told, by: reader) : []
+    var entries = told.indices.map { index in
+      let record = told[index]
       let access: GrantAccess = record.isWritable ? .readWrite : .readOnly
       var entry = LogEntry(
         now: event, user: record.user, app: record.identifier.text, by: caller?.uid,
         detail: why ?? access.rawValue)
-      // The user reads it, whoever has done it.
-      let reader =
-        caller.flatMap { $0.uid == record.user ? $0 : nil }
-        ?? CallerIdentity(uid: record.user, gid: .max, groups: [])
-      entry.setPath(GrantPath.path(known(record, by: reader)))
+      if index < paths.count { entry.setPath(GrantPath.path(paths[index])) }
       return entry
     }
     if records.count > entries.count, var last = entries.last {
@@ -144,7 +151,7 @@ package final class GrantService: Sendable {
       last.more = UInt64(records.count - entries.count)
       entries.append(last)
     }
-    if !entries.isEmpty { log(entries) }
+    log(entries)
   }
 
   /// For whom something is granted.
@@ -220,22 +227,32 @@ package final class GrantService: Sendable {
     return changed
   }
 
-  private func revoke(
+  /// Which of a user's grants are meant, by an app, a path or both.
+  private func meant(
     _ identifier: AppIdentifier?, _ path: String?, of user: UInt32, by caller: CallerIdentity
-  ) throws(GrantFailure) -> [GrantRecord] {
+  ) -> [Int64] {
+    // Nobody else's are read for it.
+    let numbers = numbers(of: identifier, user, after: 0, limit: .max)
+    guard let path else { return numbers }
+    let records = volume.granted(numbers)
     let ignoresCase = volume.settings.ignoresCase
     // One that is out of reach is named as it is listed.
-    let isListed = { (record: GrantRecord, path: String) in
-      let known = self.known(record, by: caller)
-      return known.count < record.path.count && known == GrantPath.names(Array(path.utf8))
-    }
+    let names = GrantPath.names(Array(path.utf8))
+    let below = records.filter { $0.path.count > names.count && $0.path.starts(with: names) }
+    let listed = zip(below, known(below, by: caller)).filter { $0.1 == names }.map { $0.0.id }
+    return records.filter { $0.isAt(path, ignoringCase: ignoresCase) }.map(\.id) + listed
+  }
+
+  private func revoke(
+    _ meant: [Int64], _ identifier: AppIdentifier?, _ path: String?, of user: UInt32
+  ) throws(GrantFailure) -> [GrantRecord] {
+    let found = volume.granted(meant)
+    // It may be that it was taken back already, and this could not be recorded.
+    let ignoresCase = volume.settings.ignoresCase
     let isMeant = { (record: GrantRecord) in
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
-        && (path.map { record.isAt($0, ignoringCase: ignoresCase) || isListed(record, $0) } ?? true)
+        && (path.map { record.isAt($0, ignoringCase: ignoresCase) } ?? true)
     }
-    // Nobody else's are read for it.
-    let found = volume.granted(numbers(of: identifier, user, after: 0, limit: .max)).filter(isMeant)
-    // It may be that it was taken back already, and this could not be recorded.
     let known = found.isEmpty ? try unrecordedRevocations().filter(isMeant) : found
     guard !known.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
     try takeBack(found)
@@ -300,15 +317,22 @@ extension GrantService {
   /// Makes the view of an app that is about to run: these places, what it was granted, and what its user has
   /// consented to.
   ///
+  /// Nothing is made or taken back if it may not begin any more when it is its user's turn.
+  ///
   /// What was granted to another team's app of that identifier is not for this one, and a signature that says
   /// by now that the app only reads what is chosen for it holds for what was granted before.
   package func view(
     of app: InstalledApp, for user: UInt32, _ places: [ScopePlace], takingOver taken: UInt32? = nil,
-    consented: () -> [ScopePlace] = { [] }
+    consented: () -> [ScopePlace] = { [] }, mayBegin: () -> Bool = { true }
   ) throws(AppFailure) -> View {
     var others: [GrantRecord] = []
-    defer { note(.revoked, others, by: nil, "it was granted to an app of another team") }
+    let isStart = taken == nil
+    defer {
+      note(.revoked, others, by: nil, "it was granted to an app of another team", sayingPaths: isStart)
+    }
     return try turns.with(user) { () throws(AppFailure) in
+      // Another team's app may have its place by now, and this one must not take that one's grants.
+      guard mayBegin() else { throw .busy(identifier: app.identifier.text) }
       try noteTeams(ofGrantsTo: app, for: user)
       let granted = volume.granted(to: app.identifier, of: user)
       do throws(GrantFailure) {

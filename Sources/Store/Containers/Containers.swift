@@ -74,11 +74,16 @@ package final class Containers: Sendable {
   /// What an app needs of containers in a home: its own, those of its groups, those in iCloud.
   ///
   /// What is there stays as it is, save that what is missing of it is made.
-  package func make(for app: InstalledApp, home: String) throws(StoreError) -> [ContainerRecord] {
+  package func make(
+    for app: InstalledApp, home: String, ifInstalled: Bool = false
+  ) throws(StoreError) -> [ContainerRecord] {
     try clearWorkshop()
-    var made = [try make(.data, app.identifier, for: app, home: home)]
-    for group in app.groups { made.append(try make(.group, group, for: app, home: home)) }
-    for cloud in app.clouds { made.append(try make(.cloud, cloud, for: app, home: home)) }
+    let needed: [(ContainerKind, AppIdentifier)] =
+      [(.data, app.identifier)] + app.groups.map { (.group, $0) } + app.clouds.map { (.cloud, $0) }
+    var made: [ContainerRecord] = []
+    for (kind, identifier) in needed {
+      made.append(try make(kind, identifier, for: app, home: home, ifInstalled: ifInstalled))
+    }
     return made
   }
 

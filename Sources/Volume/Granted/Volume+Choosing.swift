@@ -46,40 +46,6 @@ extension Volume {
       shownInode: shown(ObjectNumber(status)))
   }
 
-  /// How much of a path somebody can find out: the names up to the first directory that they may not search.
-  ///
-  /// Others move what they have shared, and what was granted of it follows: what they call things that are
-  /// theirs alone is not told. On a volume nobody looks, since it may not answer.
-  package func known(
-    _ path: [[UInt8]], by caller: Credentials, isMember: (_ gid: UInt32) -> Membership
-  ) -> [[UInt8]] {
-    guard path.first == Array("Users".utf8),
-      var directory = try? tree.open(Name.here, O_DIRECTORY | pathOnly)
-    else { return path }
-    var zone = Zone.top
-    for (depth, name) in path.enumerated() {
-      guard let status = try? directory.fd.status() else { return path }
-      // In their own home it is their own doing.
-      if depth == 2, status.st_uid == caller.uid { return path }
-      do throws(Errno) {
-        let number = ObjectNumber(status)
-        if zone.isOnVolume || number.device != device
-          || attached.find(name, in: number, ignoringCase: settings.ignoresCase) != nil
-        {
-          return path
-        }
-        try authorize(.search, on: directory.fd, status, zone, by: caller, isMember)
-        let next = try directory.fd.child(name)
-        zone = try self.zone(of: name, in: directory.fd, zone, for: caller.uid)
-        directory = next
-      } catch {
-        // What is missing was there when it was told the last time.
-        return error == .EACCES || error == .EPERM ? Array(path.prefix(depth)) : path
-      }
-    }
-    return path
-  }
-
   /// Finds a name in a directory, which must be searchable.
   private func child(
     _ name: [UInt8], of directory: FD, _ zone: Zone, by caller: Credentials,
@@ -96,7 +62,7 @@ extension Volume {
     return object
   }
 
-  private func zone(
+  func zone(
     of name: [UInt8], in directory: FD, _ zone: Zone, for user: UInt32
   ) throws(Errno) -> Zone {
     let number = ObjectNumber(try directory.status())
@@ -108,7 +74,7 @@ extension Volume {
     return try name.withName { (name) throws(Errno) in self.zone(of: name, in: number, zone) }
   }
 
-  private func authorize(
+  func authorize(
     _ rights: Rights, on object: FD, _ status: FileStatus, _ zone: Zone, by caller: Credentials,
     _ isMember: (_ gid: UInt32) -> Membership
   ) throws(Errno) {

@@ -154,8 +154,13 @@ extension Volume {
     }
   }
 
-  /// Whether anything is at the path of a grant.
-  package func isThere(_ record: GrantRecord) -> Bool {
-    resolvedPath(along: record.path, for: record.user).isThere
+  /// Of which grants there is anything at their paths.
+  package func areThere(_ records: [GrantRecord]) -> [Bool] {
+    var areThere = records.map { _ in false }
+    var walk = PathWalk(self)
+    for index in order(of: records.map(\.path), records.map(\.user)) {
+      areThere[index] = walk.resolve(records[index].path, for: records[index].user).isThere
+    }
+    return areThere
   }
 }

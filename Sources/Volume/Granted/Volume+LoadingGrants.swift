@@ -87,7 +87,7 @@ extension Volume {
 
   /// An order in which what lies in the same directories comes one after the other.
   @inline(never)
-  private func order(of paths: [[[UInt8]]], _ users: [UInt32]) -> [Int] {
+  func order(of paths: [[[UInt8]]], _ users: [UInt32]) -> [Int] {
     paths.indices.inOrder { one, other in
       guard users[one] == users[other] else { return users[one] < users[other] }
       // Equal names are one array most of the time, which is seen at once.

@@ -139,6 +139,77 @@ struct GrantServiceTests {
     #expect(listed(other, for: caller(0)).map(\.path) == paths)
   }
 
+  /// The same in one's own home, where others may have something of their own.
+  ///
+  /// Paths are told whole or not whatever others are asked for with them: they are looked at in their order.
+  @Test(.enabled(if: Program.isRoot, "it takes files of several users"))
+  func whatIsOthersInTheOwnHomeIsNotTold() throws {
+    let (app, user, other) = (apps[0], Self.users[0], Self.users[1])
+    var chain = ["Users/me", "Users/me/deep"]
+    for number in 0..<40 { chain.append("\(chain[chain.count - 1])/d\(number)") }
+    let deep = chain[chain.count - 1]
+    let home = try temporary.makeDirectory("store/tree/Users/me")
+    try #require(chown(home, user, user) == 0)
+    for path in chain.dropFirst() { try temporary.makeDirectory("store/tree/" + path) }
+    for (path, owner, mode) in [
+      ("Users/me/Drop", user, 0o777), ("Users/me/Drop/box", other, 0o700),
+      ("Users/me/Drop/box/Secret", other, 0o755), ("Users/me/Drop/open", other, 0o755),
+      ("Users/me/Drop/open/plan", other, 0o755), ("Users/me/shut", user, 0o000),
+      ("Users/me/shut/letter", user, 0o755), (deep + "/a", other, 0o755),
+      (deep + "/b", other, 0o700), (deep + "/b/c", other, 0o755),
+    ] as [(String, UInt32, mode_t)] {
+      let made = try temporary.makeDirectory("store/tree/" + path)
+      try #require(chown(made, owner, owner) == 0 && chmod(made, mode) == 0)
+    }
+    let told = [
+      "Users/me/Drop/box/Secret": "Users/me/Drop/box", "Users/me/Drop/open/plan": nil,
+      "Users/me/shut/letter": nil, "\(deep)/b/c": "\(deep)/b", "\(deep)/a": nil, "\(deep)/b": nil,
+      "\(deep)/gone": nil,
+    ]
+    // In none of the orders that sort them.
+    let paths = [
+      "\(deep)/b/c", "Users/me/Drop/open/plan", "\(deep)/a", "Users/me/Drop/box/Secret", "\(deep)/gone",
+      "Users/me/shut/letter", "\(deep)/b",
+    ]
+    for (index, path) in paths.enumerated() {
+      let record = GrantRecord(
+        id: 10_001 + Int64(index), identifier: app, user: user, team: Team("T", root: nil),
+        path: GrantPath.names(Array(path.utf8)), isWritable: false, isDirectory: true,
+        identity: ObjectIdentity(inode: 1, handle: [8, 0, 1], created: 0), granted: 0)
+      volume.grants.put(Grants.Entry(record: record, steps: [], previousName: nil))
+    }
+    let caller = CallerIdentity(uid: user, gid: user, groups: [])
+    let found = grants.list(app, of: user, after: 10_000, for: caller).places
+    #expect(found.map(\.path) == paths.map { (told[$0] ?? nil) ?? $0 })
+    #expect(found.map(\.isOutOfReach) == paths.map { (told[$0] ?? nil) == nil ? nil : true })
+    #expect(found.map(\.isMissing) == paths.map { (told[$0] ?? nil) != nil || $0.hasSuffix("gone") })
+    let own = grants.own(installed(app), of: user, after: 10_000).places
+    #expect(own.map(\.path) == paths.filter { (told[$0] ?? nil) == nil })
+    // By what is told of it one of them is taken back, and what is at that place itself with it.
+    let revoked = try perform(.revoke(app, path: "\(deep)/b", user: nil), by: user)
+    #expect(revoked.map(\.path) == ["\(deep)/b", "\(deep)/b"])
+    #expect(grants.list(app, of: user, after: 10_000, for: caller).places.count == 5)
+  }
+
+  /// A start that was called off takes nothing back from the app that has its place by now.
+  @Test func startThatWasCalledOffTakesNothingBack() throws {
+    let app = InstalledApp(
+      identifier: apps[0], user: nil, name: "App", executable: "App", version: "1", shortVersion: "1",
+      team: "OTHER", path: "Applications/App.app", seal: [], installed: 0)
+    let numbers = Set(volume.grantedNumbers)
+    var failure: AppFailure?
+    do throws(AppFailure) {
+      _ = try grants.view(of: app, for: Self.users[0], [], mayBegin: { false })
+    } catch {
+      failure = error
+    }
+    guard case .busy = failure else {
+      Issue.record("it has a view: \(String(describing: failure))")
+      return
+    }
+    #expect(Set(volume.grantedNumbers) == numbers && toldApps.isEmpty)
+  }
+
   /// The attack: whoever was granted a great deal has it read again and again on the thread of all apps.
   @Test func versionsAndPagesCostNoMoreThanThemselves() throws {
     let (app, user) = (apps[0], Self.users[0])

@@ -78,4 +78,51 @@ struct AwaitedUpdateTests {
     views.endAll()
     #expect(!views.mayBegin(other))
   }
+
+  /// The attack: a start waits for its user's disk without an end, and everyone's app can't be changed.
+  ///
+  /// The starts of two users from one bundle, and one from another; then another change, which does not wait
+  /// for them again.
+  @Test func hangingStartsKeepNothingFromBeingChanged() throws {
+    let views = RunningViews(Budget(Budget.Limits(descriptors: 0)), patienceMilliseconds: 20)
+    let notes = try #require(AppIdentifier("org.example.notes"))
+    let draw = try #require(AppIdentifier("org.example.draw"))
+    let mine = try #require(views.start(AppOfUser(notes, 501), from: Self.path))
+    let theirs = try #require(views.start(AppOfUser(notes, 502), from: Self.path))
+    let other = try #require(views.start(AppOfUser(draw, 501), from: "Applications/Draw.app"))
+    var changes = 0
+    for _ in 0..<2 {
+      try views.changing(Self.path) { () throws(Errno) in
+        changes += 1
+        #expect(!views.mayBegin(mine) && !views.mayBegin(theirs) && views.mayBegin(other))
+        #expect(views.start(AppOfUser(notes, 503), from: Self.path) == nil)
+      }
+    }
+    #expect(changes == 2)
+    let later = try #require(views.start(AppOfUser(notes, 502), from: Self.path))
+    #expect(views.mayBegin(later))
+    // The system domain is changed for all of them.
+    try views.changing("System") { () throws(Errno) in
+      changes += 1
+      #expect(!views.mayBegin(later) && !views.mayBegin(other))
+    }
+    #expect(changes == 3)
+  }
+
+  /// One that has its view by then counts as what runs, also where the start was waited for.
+  @Test func changesWaitForStartsThatGoOn() throws {
+    let app = AppOfUser(try #require(AppIdentifier("org.example.notes")), 501)
+    let begins = try #require(views.start(app, from: Self.path))
+    let order = Condition([String]())
+    let changing = try JoinableThread(name: "changing") { [views] in
+      try? views.changing(Self.path) { () throws(Errno) in order.change { $0.append("changed") } }
+    }
+    // From here on it waits.
+    #expect(try eventually { try !start(502) })
+    order.change { $0.append("begun") }
+    #expect(views.mayBegin(begins))
+    views.started(begins)
+    changing.join()
+    #expect(order.withLock { $0 } == ["begun", "changed"])
+  }
 }

@@ -128,6 +128,30 @@ struct TeamAssignmentTests {
     #expect(grants.output.contains("Documents/doc"), "\(grants)")
   }
 
+  /// What waits and was signed under the former root is given up: it would wait for ever, and take its place
+  /// if the team were assigned back.
+  @Test func updateOfTheFormerRootIsGivenUp() throws {
+    let assigning = try Assigning(rootless: false)
+    let (consents, mounted) = (assigning.consents, assigning.mounted)
+    let said = mounted.temporary.appending("said")
+    let begun = try consents.shell(
+      """
+      { inside \(ConsentFixture.player) 'echo begun; exec sleep 300'; } > \(said) 2>&1 < /dev/null &
+      until grep -q begun \(said); do [ $((w+=1)) -gt 3000 ] && exit 9; sleep 0.02; done
+      """)
+    try #require(begun.status == 0, "\(begun)")
+    let bundle = try assigning.make("Player", by: "tester", version: "9")
+    let waits = try mounted.run("update", bundle, "--when-closed", "--store", mounted.store)
+    #expect(waits.status == 0, "\(waits)")
+    #expect(try mounted.temporary.names(in: "store/state/updates").count == 1)
+    let assigned = try assigning.assign()
+    #expect(assigned.status == 0, "\(assigned)")
+    let log = { try mounted.run("log", "--store", mounted.store).output }
+    #expect(try eventually { try log().contains("it was given up") })
+    #expect(try !log().contains("tried again later"))
+    #expect(try mounted.temporary.names(in: "store/state/updates") == [])
+  }
+
   /// The attack: an app of the former root takes longer to start than the assignment waits for it.
   @Test(arguments: [false, true]) func appThatStartsForLongDoesNotBegin(rootless: Bool) throws {
     let assigning = try Assigning(rootless: rootless)

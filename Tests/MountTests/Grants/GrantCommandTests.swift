@@ -62,12 +62,21 @@ struct GrantCommandTests {
   }
 
   /// The attack: whoever has granted what others have shared follows what these call their own things.
-  @Test func whatOthersMoveOutOfReachIsNotTold() throws {
+  ///
+  /// The home of the others is in the store, or elsewhere.
+  @Test(arguments: [false, true]) func whatOthersMoveOutOfReachIsNotTold(elsewhere: Bool) throws {
     let fixture = try fixture()
     let other = try TemporaryAccount()
-    try fixture.succeed("user", "add", other.account.name, "--store", fixture.mounted.store)
+    let homes = try fixture.mounted.temporary.makeDirectory("homes", mode: 0o700)
+    var words = ["user", "add", other.account.name, "--store", fixture.mounted.store]
+    if elsewhere { words += ["--home", homes] }
+    let added = try fixture.mounted.run(words)
+    try #require(added.status == 0, "\(added)")
     let users = fixture.mounted.path("Users")
-    let places = "S='\(users)/Shared'; P='\(users)/\(other.account.name)'\n"
+    let home = "\(users)/\(other.account.name)"
+    // Grants follow on one disk.
+    let shared = elsewhere ? "\(home)/Public" : "\(users)/Shared"
+    let places = "S='\(shared)'; P='\(home)'\n"
     func others(_ script: String) throws {
       let result = try run(fixture, as: other.account, "umask 022; \(places)\(script)")
       try #require(result.status == 0, "\(script): \(result.errors)")
@@ -76,11 +85,11 @@ struct GrantCommandTests {
     let granted = try run(
       fixture,
       "\(places)insula grant $APP $S/folder --read-only >/dev/null; run cat $S/folder/file; insula grants")
-    #expect(granted.output.hasSuffix("/Users/Shared/folder\n"), "\(granted)")
+    #expect(granted.output.hasSuffix("\(shared)/folder\n"), "\(granted)")
     #expect(granted.output.hasPrefix("shared\n"), "\(granted)")
     try others("mv $S/folder $S/renamed")
     let renamed = try run(fixture, "insula grants")
-    #expect(renamed.output.hasSuffix("/Users/Shared/renamed\n"), "\(renamed)")
+    #expect(renamed.output.hasSuffix("\(shared)/renamed\n"), "\(renamed)")
     try others("mkdir $P/Documents/Secret; mv $S/renamed $P/Documents/Secret/Inner; chmod 700 $P/Documents")
     let listed = try run(fixture, "insula grants")
     #expect(

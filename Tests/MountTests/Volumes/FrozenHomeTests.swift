@@ -17,10 +17,10 @@ struct FrozenHomeTests {
   /// Far more than any command takes, and less than the disk is away.
   private static let limit = "60"
 
-  private let shop: AppShop
+  let shop: AppShop
   /// Has a home in the store; the home of the other one lies on a disk.
-  private let anna: TemporaryAccount
-  private let carl: TemporaryAccount
+  let anna: TemporaryAccount
+  let carl: TemporaryAccount
 
   init() throws {
     shop = try AppShop()
@@ -44,18 +44,18 @@ struct FrozenHomeTests {
     }
   }
 
-  private func bundle(_ name: String, _ version: String = "1") -> String {
+  func bundle(_ name: String, _ version: String = "1") -> String {
     shop.mounted.temporary.appending("\(name)-\(version)/\(name).app")
   }
 
-  private func freeze() throws -> FrozenDisk { try FrozenDisk(of: #require(try shop.mounted.daemon())) }
+  func freeze() throws -> FrozenDisk { try FrozenDisk(of: #require(try shop.mounted.daemon())) }
 
-  private func container(_ account: TemporaryAccount, _ app: String) -> String {
+  func container(_ account: TemporaryAccount, _ app: String) -> String {
     shop.mounted.path("Users/\(account.account.name)/Library/Containers/\(app)")
   }
 
   /// Runs a command that must end while the disk does not answer, as root or somebody else.
-  private func expect(
+  func expect(
     _ account: TemporaryAccount? = nil, _ words: String..., says: String = "",
     location: SourceLocation = #_sourceLocation
   ) throws {
@@ -168,7 +168,7 @@ struct FrozenHomeTests {
   }
 
   /// Whether a thread of a process waits for a disk.
-  private func isWaiting(_ process: Int32) -> Bool {
+  func isWaiting(_ process: Int32) -> Bool {
     let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
     return threads.contains { thread in
       ProcessID.field("State", of: "\(process)/task/\(thread)")?.hasPrefix("D") == true
