@@ -49,30 +49,28 @@ final class Monitor: Sendable {
     giveUp: (_ index: Int, _ worker: Worker, _ number: UInt64) -> Void
   ) {
     var watches = workers().map { _ in StallWatch() }
-    var seen = watches.map { _ in UInt64(0) }
     var idle = 0
     while !stopped.load(ordering: .acquiring) {
       var moved = false
       let (all, now) = (workers(), monotonicNanoseconds())
       var quick: [UInt32: Int] = [:]
       for (index, worker) in all.enumerated() {
-        let number = worker.thread.number
-        if number & 1 == 1 || number != seen[index] { moved = true }
-        seen[index] = number
-        guard let time = watches[index].look(at: worker.thread, now) else { continue }
+        let (time, isBusy) = watches[index].look(at: worker.thread, now)
+        moved = moved || isBusy
+        guard let time else { continue }
         let session = worker.current.withLock { $0?.served }
         session?.arm()
         reserve.call()
         let (user, isSlow) = worker.thread.served
         if time >= (isSlow ? StalledUsers.slowNanoseconds : StalledUsers.nanoseconds) {
-          giveUp(index, worker, number)
+          giveUp(index, worker, watches[index].number)
         } else if !isSlow, let session {
           quick[session.session.fileSystem.payer(of: user).user, default: 0] += 1
         }
       }
       // Whoever has half of them wait has no more.
-      for (user, count) in quick where count >= max(all.count / 2, 2) { stalled.add(user, isLost: false) }
-      slow.giveUpStalled { stalled.add($0, isLost: true) }
+      for (user, count) in quick where count >= max(all.count / 2, 2) { stalled.add(user) }
+      slow.giveUpStalled(stalled.lose)
       if stalled.areThere { stalled.removeOld() }
       idle = moved ? 0 : idle + 1
       wait(forever: idle > Self.idleTicks, unlessBusy: all)

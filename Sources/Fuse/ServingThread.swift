@@ -14,6 +14,7 @@ final class ServingThread: Sendable {
   /// By which its CPU time is told; 0 before it runs.
   private let clock = Atomic<Int32>(0)
   private let lost = Atomic<Bool>(false)
+  private let cameBack = Mutex<(@Sendable () -> Void)?>(nil)
 
   /// The calling thread is this one.
   func run() {
@@ -41,8 +42,14 @@ final class ServingThread: Sendable {
     (user.load(ordering: .relaxed), slow.load(ordering: .relaxed))
   }
 
-  /// Somebody else does what this thread was for: it ends as soon as it can.
-  func lose() { lost.store(true, ordering: .sequentiallyConsistent) }
+  /// Somebody else does what this thread was for: it ends as soon as it can, and calls `cameBack` then.
+  func lose(_ cameBack: @escaping @Sendable () -> Void) {
+    self.cameBack.withLock { $0 = cameBack }
+    lost.store(true, ordering: .sequentiallyConsistent)
+  }
+
+  /// The calling thread, which is this one, ends.
+  func finish() { if isLost { cameBack.withLock { $0 }?() } }
 
   @inline(__always)
   var isLost: Bool { lost.load(ordering: .sequentiallyConsistent) }
@@ -60,23 +67,26 @@ final class ServingThread: Sendable {
 struct StallWatch {
   /// A thread that waits in the kernel uses none of a CPU; one that is woken again and again uses little.
   private static let noise: UInt64 = 1_000_000
-  private var number: UInt64 = 0
+  /// Of what it served at the last look.
+  private(set) var number: UInt64 = 0
   private var since: UInt64 = 0
   private var processorTime: UInt64 = 0
 
-  /// Nil if it serves nothing, or something else than at the last look.
-  mutating func look(at thread: ServingThread, _ now: UInt64) -> UInt64? {
+  /// Nil if it serves nothing, or something else than at the last look; `isBusy` is whether it has served
+  /// since that.
+  mutating func look(at thread: ServingThread, _ now: UInt64) -> (time: UInt64?, isBusy: Bool) {
     let number = thread.number
-    guard number & 1 == 1, number == self.number else {
-      self.number = number
+    let isServing = number & 1 == 1
+    guard isServing, number == self.number else {
+      defer { self.number = number }
       since = now
       processorTime = 0
-      return nil
+      return (nil, isServing || number != self.number)
     }
     if let used = thread.processorTime, used > processorTime &+ Self.noise {
       processorTime = used
       since = now
     }
-    return now &- since
+    return (now &- since, true)
   }
 }

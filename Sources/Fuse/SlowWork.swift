@@ -123,21 +123,20 @@ package final class SlowWork: Sendable {
       return state.threads.count
     }
     calls.ring(count)
-    while !state.wait(milliseconds: 100, until: { $0.threads.isEmpty }) { giveUpStalled { _ in } }
+    while !state.wait(milliseconds: 100, until: { $0.threads.isEmpty }) { giveUpStalled { _ in {} } }
   }
 
-  /// Lets others of these threads begin beside those that wait for what somebody holds; `lose` is called with
-  /// the user of each.
-  func giveUpStalled(_ lose: (_ user: UInt32) -> Void) {
+  /// Lets others of these threads begin beside those that wait for what somebody holds; `lose` gives for the
+  /// user of each what is called when it comes back.
+  func giveUpStalled(_ lose: (_ user: UInt32) -> @Sendable () -> Void) {
     let now = monotonicNanoseconds()
     let stalled = state.change { state in
       var stalled: [Work] = []
       for (number, running) in state.threads {
         guard let turn = running.turn else { continue }
-        let time = state.threads[number]?.watch.look(at: running.thread, now)
+        let time = state.threads[number]?.watch.look(at: running.thread, now).time
         guard let time, time >= StalledUsers.slowNanoseconds else { continue }
-        lose(turn.work.user)
-        running.thread.lose()
+        running.thread.lose(lose(turn.work.user))
         state.threads[number] = nil
         state.turns.done(turn)
         stalled.append(turn.work)
@@ -158,6 +157,7 @@ package final class SlowWork: Sendable {
     try? ThreadIdentity.prepare()
     Self.giveWay()
     thread.run()
+    defer { thread.finish() }
     while true {
       let (turn, isOver) = state.withLock { state -> (SlowTurns<Work>.Turn?, Bool) in
         if state.isStopped || thread.isLost { return (nil, true) }
@@ -181,12 +181,9 @@ package final class SlowWork: Sendable {
         state.turns.done(turn)
         return true
       }
-      if isOwn { turn.work.ended() } else { cameBack.withLock { $0?(turn.work.user) } }
+      if isOwn { turn.work.ended() }
     }
   }
-
-  /// Whom to tell of the user whose work has ended on a thread that had been given up.
-  let cameBack = Mutex<(@Sendable (_ user: UInt32) -> Void)?>(nil)
 }
 
 /// A copy of a request that waits for its turn, for which its user is charged as long as it is there.

@@ -46,15 +46,21 @@ final class StalledUsers: Sendable {
   /// By which a user is served; nil if that user is served as others are.
   func queue(of user: UInt32) -> RequestQueue? { users.withLock { $0[user]?.queue } }
 
-  /// A user's requests wait; `isLost` says that a thread has been given up for that.
-  func add(_ user: UInt32, isLost: Bool) {
+  /// A thread is given up since a user's request waits; the thread calls what this gives when it comes back.
+  func lose(_ user: UInt32) -> @Sendable () -> Void {
+    add(user, lost: 1)
+    return { self.cameBack(user) }
+  }
+
+  /// A user's requests wait, and so many threads have been given up for that.
+  func add(_ user: UInt32, lost: Int = 0) {
     let isNew = users.withLock { users in
       var known =
         users[user]
         ?? User(queue: RequestQueue(budget: budget, isForOne: true, isOfStalledUser: true), until: 0)
       let isNew = known.until == 0
       known.until = monotonicNanoseconds() &+ Self.nanosecondsApart
-      if isLost { known.lost += 1 }
+      known.lost += lost
       users[user] = known
       return isNew
     }
@@ -62,11 +68,9 @@ final class StalledUsers: Sendable {
     if isNew { tell(user) }
   }
 
-  /// A thread that was given up has come back.
-  func cameBack(_ user: UInt32) {
+  private func cameBack(_ user: UInt32) {
     users.withLock { users in
-      guard let lost = users[user]?.lost, lost > 0 else { return }
-      users[user]?.lost = lost - 1
+      users[user]?.lost -= 1
       users[user]?.until = monotonicNanoseconds() &+ Self.nanosecondsApart
     }
   }

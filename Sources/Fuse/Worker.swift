@@ -43,8 +43,6 @@ final class Worker: Sendable {
   private nonisolated(unsafe) var crowd = Crowd()
   private let poller: SessionPoller
   let isReserve: Bool
-  /// Called when it comes back after it was given up.
-  let cameBack = Mutex<(@Sendable () -> Void)?>(nil)
   /// What the worker is in; nil also if it has been given up, and whoever did that has left it.
   let current = Mutex<Current?>(nil)
   struct Current {
@@ -237,16 +235,13 @@ final class Worker: Sendable {
     }
   }
 
-  /// Has the worker end as soon as it can; gives what it was in, which the caller leaves, if it still is at
-  /// the request of that number.
-  ///
-  /// Then `cameBack` is called at its end.
+  /// Has the worker end as soon as it can, and call `cameBack` then; gives what it was in, which the caller
+  /// leaves, if it still is at the request of that number.
   func giveUp(at number: UInt64, cameBack: @escaping @Sendable () -> Void) -> Current? {
     current.withLock { current in
-      thread.lose()
+      thread.lose(cameBack)
       guard thread.number == number else { return nil }
       defer { current = nil }
-      self.cameBack.withLock { $0 = cameBack }
       return current
     }
   }

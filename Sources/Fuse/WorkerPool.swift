@@ -72,9 +72,7 @@ package final class WorkerPool: Sendable {
     self.settings = settings
     let slow = slow ?? SlowWork(servers: settings.servers)
     self.slow = slow
-    let stalled = StalledUsers(slow.budget, tell: settings.stalled)
-    self.stalled = stalled
-    slow.cameBack.withLock { $0 = { stalled.cameBack($0) } }
+    stalled = StalledUsers(slow.budget, tell: settings.stalled)
     epoll = OwnedFD(owning: try check(epoll_create1(O_CLOEXEC)))
     stopping = OwnedFD(owning: try check(eventfd(0, Int32(EFD_CLOEXEC))))
     monitor = try Monitor()
@@ -123,14 +121,13 @@ package final class WorkerPool: Sendable {
     else { return }
     let files = worker.current.withLock { $0?.served.session.fileSystem }
     let user = files.map { $0.payer(of: worker.thread.served.user).user }
-    if let user { stalled.add(user, isLost: true) }
-    let cameBack: @Sendable () -> Void = { [stalled] in if let user { stalled.cameBack(user) } }
+    let cameBack: @Sendable () -> Void = if let user { stalled.lose(user) } else { {} }
     let current = worker.giveUp(at: number, cameBack: cameBack)
     state.change { state in
       state.workers[index] = next
       state.running.remove(ObjectIdentifier(worker))
     }
-    guard let current else { return cameBack() }
+    guard let current else { return }
     if let place = current.place { slow.end(place) }
     sessions.leave(current.served)
   }
@@ -194,7 +191,7 @@ package final class WorkerPool: Sendable {
   private func run(_ worker: Worker) {
     try? ThreadIdentity.prepare()
     worker.thread.run()
-    defer { if worker.thread.isLost { worker.cameBack.withLock { $0 }?() } }
+    defer { worker.thread.finish() }
     // On a busy machine a worker would wait for a slice of every other thread, which takes milliseconds, for
     // a request that takes microseconds.
     JoinableThread.shortenTimeSlice(nanoseconds: Self.timeSlice)

@@ -13,9 +13,9 @@ struct StalledUsersTests {
   /// Nobody waits for those who have ended.
   private static let caller = UInt32(getpid())
 
-  /// A pool that has requests of some kind wait at a door.
+  /// A pool that has requests of some kinds wait, each kind at a door of its own.
   private final class Fixture {
-    let door: Door
+    let doors: [String: Door]
     let kernel: KernelEnd
     let pool: WorkerPool
     let bell: Bell
@@ -23,16 +23,24 @@ struct StalledUsersTests {
 
     final class Told: Sendable { let users = Mutex<[UInt32]>([]) }
 
-    init(_ call: String) throws {
-      let door = try Door()
-      self.door = door
+    init(_ calls: String...) throws {
+      let doors = try Dictionary(uniqueKeysWithValues: calls.map { ($0, try Door()) })
+      self.doors = doors
       var settings = PoolSettings()
       settings.stalled = { [told] user in told.users.withLock { $0.append(user) } }
-      kernel = try KernelEnd(FakeFiles { if $0 == call { door.pass() } })
+      kernel = try KernelEnd(FakeFiles { doors[$0]?.pass() })
       pool = try WorkerPool(settings)
       bell = try Bell()
       try pool.start()
       try pool.begin(kernel) { [bell] in bell.ring() }
+    }
+
+    func door(_ call: String) throws -> Door { try #require(doors[call]) }
+
+    /// Nobody waits from here on.
+    func end() {
+      for door in doors.values { door.open() }
+      pool.stop()
     }
 
     func send(_ opcode: Opcode, from uid: UInt32, _ count: UInt64, first: UInt64, _ body: [UInt8]) throws {
@@ -54,15 +62,12 @@ struct StalledUsersTests {
   /// Two users have more requests wait than there are threads; when those come back, all is answered, once.
   @Test func whoWaitsHoldsUpNobodyElse() throws {
     let fixture = try Fixture("setAttributes")
-    defer {
-      fixture.door.open()
-      fixture.pool.stop()
-    }
+    defer { fixture.end() }
     let threads = fixture.pool.threadCount
     for uid in [UInt32(1000), 2000] {
       try fixture.send(.setattr, from: uid, 20, first: UInt64(uid) * 10, Self.attributes)
     }
-    #expect(try fixture.door.waitForArrival())
+    #expect(try fixture.door("setAttributes").waitForArrival())
     for round in UInt64(0)..<20 {
       #expect(try fixture.isAnswered(.lookup, 100 + 2 * round, seconds: 10, strings("a")))
     }
@@ -71,7 +76,7 @@ struct StalledUsersTests {
     #expect(fixture.told.users.withLock { $0.sorted() } == [1000, 2000])
     // As many as before stand by.
     #expect(fixture.pool.threadCount == threads)
-    fixture.door.open()
+    try fixture.door("setAttributes").open()
     var answered: [UInt64] = []
     for _ in 0..<40 { answered.append(try #require(try fixture.kernel.reply(milliseconds: patience)).unique) }
     let expected = [UInt64(10_000), 20_000].flatMap { first in (0..<20).map { first + 2 * $0 } }
@@ -83,35 +88,21 @@ struct StalledUsersTests {
 
   /// Whose file somebody else holds waits for that file alone: no other request is refused or given up.
   @Test func whoWaitsIsServed() throws {
-    let doors = [try Door(), try Door()]
-    let kernel = try KernelEnd(
-      FakeFiles { if $0 == "setAttributes" { doors[0].pass() } else if $0 == "rename" { doors[1].pass() } })
-    let told = Fixture.Told()
-    var settings = PoolSettings()
-    settings.stalled = { user in told.users.withLock { $0.append(user) } }
-    let pool = try WorkerPool(settings)
-    try pool.start()
-    defer {
-      for door in doors { door.open() }
-      pool.stop()
-    }
-    try pool.begin(kernel) {}
-    func send(_ opcode: Opcode, _ unique: UInt64, _ body: [UInt8]) throws {
-      try kernel.send(Message(opcode, unique: unique, uid: 1000, pid: Self.caller, body))
-    }
-    try send(.setattr, 10, Self.attributes)
-    #expect(eventually { told.users.withLock { $0 == [1000] } })
-    try send(.rename, 20, long(1) + strings("a", "b"))
-    #expect(try doors[1].waitForArrival())
+    let fixture = try Fixture("setAttributes", "rename")
+    defer { fixture.end() }
+    try fixture.send(.setattr, from: 1000, 1, first: 10, Self.attributes)
+    #expect(eventually { fixture.told.users.withLock { $0 == [1000] } })
+    try fixture.send(.rename, from: 1000, 1, first: 20, long(1) + strings("a", "b"))
+    #expect(try fixture.door("rename").waitForArrival())
     // Longer than anything is waited for that holds locks of the kernel's.
-    #expect(try kernel.reply(milliseconds: 3500) == nil)
+    #expect(try fixture.kernel.reply(milliseconds: 3500) == nil)
     for round in UInt64(0)..<20 {
-      try send(.lookup, 100 + 2 * round, strings("a"))
-      let reply = try kernel.reply(milliseconds: patience)
+      try fixture.send(.lookup, from: 1000, 1, first: 100 + 2 * round, strings("a"))
+      let reply = try fixture.kernel.reply(milliseconds: patience)
       #expect(reply?.unique == 100 + 2 * round && reply?.code == 0)
     }
-    doors[1].open()
-    let renamed = try kernel.reply(milliseconds: patience)
+    try fixture.door("rename").open()
+    let renamed = try fixture.kernel.reply(milliseconds: patience)
     #expect(renamed?.unique == 20 && renamed?.code == 0)
   }
 
@@ -157,9 +148,9 @@ struct StalledUsersTests {
   /// A mount that is gone is over, and its threads are left, while requests still wait.
   @Test func endIsNotKeptAway() throws {
     let fixture = try Fixture("setAttributes")
-    defer { fixture.door.open() }
+    defer { fixture.end() }
     try fixture.send(.setattr, from: 1000, 30, first: 1000, Self.attributes)
-    #expect(try fixture.door.waitForArrival())
+    #expect(try fixture.door("setAttributes").waitForArrival())
     #expect(try fixture.isAnswered(.lookup, 100, seconds: 10, strings("a")))
     fixture.kernel.end()
     #expect(try fixture.bell.wait())
