@@ -85,11 +85,11 @@ internal import Testing
       print(*[code(child) for child in others])
       """
 
-    @Test(.timeLimit(.minutes(5)), arguments: Way.allCases)
+    @Test(.mayTake(seconds: 300), arguments: Way.allCases)
     func twoDieAndTheThirdRefuses(way: Way) throws { try attempt(.mkdir, way, each: 1) }
 
     /// Also where other threads serve it, and several such requests are under way.
-    @Test(.timeLimit(.minutes(5))) func slowWorkIsRefusedToo() throws {
+    @Test(.mayTake(seconds: 300)) func slowWorkIsRefusedToo() throws {
       try attempt(.fallocate, .system, each: 3)
     }
 
