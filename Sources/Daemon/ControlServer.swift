@@ -93,7 +93,10 @@ package final class ControlServer: Sendable {
       let connections = clients.all
       let watched = [wakeup.fd, listener.fd] + connections.map(\.fd)
       guard let ready = try? waitForAny(of: watched, milliseconds: clients.hasRequests ? 0 : -1) else {
-        return
+        // The machine is short of memory; whoever asks waits for a moment.
+        if messages.withLock({ $0.isStopping }) { return }
+        _ = Condition(()).wait(milliseconds: 100) { false }
+        continue
       }
       if ready[0] {
         guard let (returning, poked) = takeMessages() else { return }

@@ -199,8 +199,8 @@ def attempt(order, daemon, work, process, before, point, skipped):
     has_failed = order.hits() > 0
     order.give(process)
     wrong = []
-    if daemon.status()["pid"] != process:
-        return ["the process that serves has died"], has_failed
+    if (found := daemon.status()).get("pid") != process:
+        return [f"the process that serves has died, or does not answer: {found}"], has_failed
     try:
         work.clean()
     except OSError as error:
@@ -252,7 +252,7 @@ def main():
             if wrong:
                 failures += 1
                 print(f"{point[0]}, pass {skipped}, {errno.errorcode[error_of(point[0])]}: {'; '.join(wrong)}", flush=True)
-                if daemon.status()["pid"] != process:
+                if daemon.status().get("pid") != process:
                     return 1
                 # Each is told of once.
                 before = {key: max(before[key], count) for key, count in daemon.counts().items()}

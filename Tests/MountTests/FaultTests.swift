@@ -89,7 +89,8 @@ struct FaultTests {
   private static func run(
     _ order: String, _ mounted: MountedStore, directory: String, oneOf parts: Int = 5, work: [String] = []
   ) throws {
-    let share = ["--share", "\(Int.random(in: 0..<parts))/\(parts)"]
+    let chosen = ProcessInfo.processInfo.environment["INSULA_FAULT_SHARE"]
+    let share = ["--share", chosen ?? "\(Int.random(in: 0..<parts))/\(parts)"]
     let words =
       ["/usr/bin/python3", script, order, directory, Program.insula, mounted.store]
       + (isThorough ? ["--all"] : share) + work
