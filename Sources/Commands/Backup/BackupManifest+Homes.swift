@@ -64,6 +64,12 @@ extension BackupManifest {
     return all.filter { app in app.home != nil || !own.contains { $0.has(app.identifier) } }
   }
 
+  private static func isInHome(_ path: String, besides name: String) -> Bool {
+    let parts = path.parts(between: "/")
+    return parts.count > 1 && parts[0] == "Users" && parts[1] != BackupSet.shared
+      && !parts[1].hasSameBytes(as: name)
+  }
+
   /// As much of it as the owner of a home may know.
   ///
   /// `found` is the number of the home's owner in the backup itself, which counts where an earlier version
@@ -72,7 +78,8 @@ extension BackupManifest {
     let owner = homes == nil ? found : owner(ofHome: name, isOnlyHome: false)
     var own = self
     own.apps = apps(forHome: name)
-    own.grants = grants.filter { $0.user == owner }
+    // Root was told how others call what they have moved in their homes.
+    own.grants = grants.filter { $0.user == owner && !Self.isInHome($0.path, besides: name) }
     own.consents = consents.filter { $0.user == owner }
     own.containers = containers?.filter { $0.home.hasSameBytes(as: name) }
     own.homes = owner.map { [Home(name: name, user: $0)] } ?? []

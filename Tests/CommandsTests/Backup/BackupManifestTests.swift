@@ -23,19 +23,23 @@ internal import Testing
       return #"{"identifier":"\#(identifier)","name":"N","version":"1","team":"T","seal":"\#(seal)","#
         + #""bundle":"N.app"\#(place)}"#
     }
-    func grant(_ user: Int) -> String {
-      #"{"identifier":"org.example.all","user":\#(user),"path":"Users/Shared/\#(user)","#
+    func grant(_ user: Int, _ path: String) -> String {
+      #"{"identifier":"org.example.all","user":\#(user),"path":"\#(path)","#
         + #""access":"read-write","isDirectory":true,"isMissing":false,"granted":1}"#
     }
     func consent(_ user: Int, _ state: String) -> String {
       #"{"identifier":"org.example.all","user":\#(user),"service":"photos","state":"\#(state)"}"#
     }
+    let grants = [
+      grant(501, "Users/Shared/501"), grant(502, "Users/Shared/502"),
+      grant(501, "Users/anna/Documents"), grant(501, "Users/ben/Public/Secret name"),
+    ]
     let apps = [
       app("org.example.all", nil, seal: "aa"), app("org.example.own", "anna", seal: "bb"),
       app("org.example.own", "ben", seal: "cc"),
     ]
     return #"{"format":1,"insula":"1","made":1,"store":"/s","apps":[\#(apps.joined(separator: ","))],"#
-      + #""grants":[\#(grant(501)),\#(grant(502))],"#
+      + #""grants":[\#(grants.joined(separator: ","))],"#
       + #""consents":[\#(consent(501, "denied")),\#(consent(502, "authorized"))]"#
       + (homes.map { #","homes":[\#($0)]"# } ?? "") + "}"
   }
@@ -50,7 +54,7 @@ internal import Testing
     let manifest = try read(homes: Self.homes)
     for (name, user) in [("anna", 501), ("ben", 502)] as [(String, UInt32)] {
       let rights = try #require(manifest.rights(ofHome: name, isOnlyHome: false))
-      #expect(rights.grants.map(\.user) == [user] && rights.consents.map(\.user) == [user])
+      #expect(Set(rights.grants.map(\.user)) == [user] && rights.consents.map(\.user) == [user])
     }
     // Whoever is not in it had nothing, even if nobody else's home was brought back.
     #expect(manifest.rights(ofHome: "eve", isOnlyHome: true) == nil)
@@ -63,11 +67,12 @@ internal import Testing
     for (name, user, seal) in [("anna", 501, "bb"), ("ben", 502, "cc")] as [(String, UInt32, String)] {
       let own = manifest.reduced(toHome: name, ownedBy: user)
       #expect(own.apps.map(\.seal) == ["aa", seal])
-      #expect(own.grants.map(\.user) == [user] && own.consents.map(\.user) == [user])
+      let places = ["Users/Shared/\(user)"] + (name == "anna" ? ["Users/anna/Documents"] : [])
+      #expect(own.grants.map(\.path) == places && own.consents.map(\.user) == [user])
       #expect(own.homes == [BackupManifest.Home(name: name, user: user)])
       // It is read by the next process, which finds the same.
       let read = try BackupManifest(reading: own.encoded)
-      #expect(read == own && read.rights(ofHome: name, isOnlyHome: true)?.grants.count == 1)
+      #expect(read == own && read.rights(ofHome: name, isOnlyHome: true)?.grants == own.grants)
     }
     let nobodys = manifest.reduced(toHome: "eve", ownedBy: nil)
     #expect(nobodys.grants.isEmpty && nobodys.consents.isEmpty && nobodys.homes == [])
