@@ -15,6 +15,9 @@ private final class CountingConnection: Connection {
   let sharesDirectMaps = false
   let attributes = Atomic<Int>(0)
   let entries = Atomic<Int>(0)
+  /// How often it has been asked for a node, and when it has it.
+  let asked = Atomic<Int>(0)
+  let arrival = Atomic<Int>(0)
   private let during = Mutex<(@Sendable () -> Void)?>(nil)
 
   /// Does something the next time that it is told to forget attributes, before that has arrived.
@@ -34,7 +37,9 @@ private final class CountingConnection: Connection {
   }
   func contentsChanged(_ node: NodeID) {}
   func dropUnused(_ nodes: [NodeID]) -> Bool { false }
-  func knows(_ node: NodeID) -> Bool { true }
+  func knows(_ node: NodeID) -> Bool {
+    asked.wrappingAdd(1, ordering: .relaxed).newValue >= arrival.load(ordering: .relaxed)
+  }
   func has(_ node: NodeID) -> Bool { true }
   var device: UInt32? { nil }
   func registerBacking(_ file: FD) throws(Errno) -> Int32 { throw .ENOTTY }
@@ -178,6 +183,20 @@ struct AnswersUnderWayTests {
     }
     #expect(listings.withLock { $0 } == 1)
     #expect(try other.openDirectory(shared, by: .root).mode == .cacheListing)
+  }
+
+  /// A change waits until the kernel has a node of which it was told; it would have the old attributes.
+  ///
+  /// If that takes too long, the kernel has to look the name up again.
+  @Test(arguments: [(5, 0), (.max, 1)])
+  func answersThatArriveLateAreAwaited(arrival: Int, withdrawals: Int) throws {
+    let (tree, other, connection) = try views()
+    _ = try other.node(Self.file)
+    connection.arrival.store(arrival, ordering: .relaxed)
+    let before = connection.entries.load(ordering: .relaxed)
+    try tree.view.change(Self.file) { $0.mode = 0o640 }
+    #expect(connection.asked.load(ordering: .relaxed) >= 5)
+    #expect(connection.entries.load(ordering: .relaxed) == before + withdrawals)
   }
 
   /// Who comes while another is about to tell the kernel does not return before it knows.

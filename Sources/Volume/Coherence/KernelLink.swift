@@ -20,6 +20,8 @@ final class KernelLink: Sendable {
   /// A later thread finds no record, and must not return before the kernel knows.
   let attributesUnderWay = Atomic<Int>(0)
   let namesUnderWay = Atomic<Int>(0)
+  /// Until when nobody waits for answers to arrive, since one has not in time.
+  let awaitsAgain = Atomic<UInt64>(0)
 
   private let hasPassthrough = Atomic<Bool>(false)
   private let hasDirectMaps = Atomic<Bool>(false)

@@ -19,8 +19,10 @@ internal import Synchronization
 //     or `Grants.moving`, but no other lock.
 //  3. Answers under way: the kernel drops attributes that were invalidated after it had requested them, and
 //     looks up names again that it had requested before `entriesChanged`. But it keeps attributes that come
-//     with a name (an entry reply) for an inode that it does not have yet. In that case the names are
-//     withdrawn as well, so that it asks again (`Node.entrySentAt`). For its own changes a kernel drops
+//     with a name (an entry reply) for an inode that it does not have yet. As long as such an answer may be
+//     on its way (`Node.entrySentAt`), a change waits for a moment until the kernel has the inode. If it
+//     has not by then, the names are withdrawn as well, so that it asks again: another lookup that it has
+//     sent by then may still show the old attributes once. For its own changes a kernel drops
 //     attributes when it gets the reply, but not attributes that it requested earlier and receives later. So
 //     it is notified of its own changes too (`dropAnswersUnderWay`). It accepts what comes with a listing
 //     whenever that arrives, so listings carry no entries (readdirplus) where several views exist.
@@ -142,6 +144,8 @@ final class KernelMemory: Sendable {
     let id: NodeID
     var attributes = false
     var names = false
+    /// Whether an answer may be on its way by which the kernel gets to know the node.
+    var isArriving = false
   }
 
   /// Withdraws what our own kernel was told of an object that a call of its changes besides, such as a
@@ -158,19 +162,14 @@ final class KernelMemory: Sendable {
     if let found { notifyKernel(found) }
   }
 
-  /// How long a reply may take to be processed: until the client that waits for it is scheduled.
-  private static var arrivalSeconds: UInt32 { 10 }
-
   private func invalidate(_ memory: CachedState, _ id: NodeID, _ node: inout Node) -> Withdrawal {
     var withdrawal = Withdrawal(id: id)
     if memory.contains(.security) { node.flags.subtract(.security) }
     if memory.contains(.contents) { node.flags.insert(.contentsChanged) }
-    if memory.contains(.attributes), node.flags.remove(.attributesCached) != nil {
-      withdrawal.attributes = true
-      if node.entrySentAt != 0, coarseSeconds() &- node.entrySentAt <= Self.arrivalSeconds {
-        node.flags.insert(.isDoubtful)
-        withdrawal.names = true
-      }
+    if memory.contains(.attributes) {
+      // Whoever finds that another thread has the record waits for the answer as well.
+      withdrawal.isArriving = node.entrySentAt != 0
+      withdrawal.attributes = node.flags.remove(.attributesCached) != nil
     }
     if memory.contains(.names), node.namesEpoch == kernel.epoch {
       node.namesEpoch = 0
@@ -183,15 +182,19 @@ final class KernelMemory: Sendable {
   }
 
   private func notifyKernel(_ withdrawal: Withdrawal) {
+    var withdrawal = withdrawal
     let attributes = kernel.attributesUnderWay.load(ordering: .sequentiallyConsistent) > 0
-    let names = kernel.namesUnderWay.load(ordering: .sequentiallyConsistent) > 0
-    if attributes || names {
+    if attributes {
       kernel.notify { connection in
-        if attributes { connection.attributesChanged(withdrawal.id) }
-        if names {
-          kernel.beginEpoch()
-          _ = connection.entriesChanged()
-        }
+        connection.attributesChanged(withdrawal.id)
+        if withdrawal.isArriving, !hasArrived(withdrawal.id, connection) { doubt(&withdrawal) }
+      }
+    }
+    let names = kernel.namesUnderWay.load(ordering: .sequentiallyConsistent) > 0
+    if names {
+      kernel.notify { connection in
+        kernel.beginEpoch()
+        _ = connection.entriesChanged()
       }
     }
     if withdrawal.names { noteDisturbance(by: withdrawal.id) }
@@ -199,6 +202,36 @@ final class KernelMemory: Sendable {
       kernel.attributesUnderWay.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
     if withdrawal.names { kernel.namesUnderWay.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
+  }
+
+  /// Waits until the kernel has taken in the answer by which it knows the node, and has it drop what came
+  /// with that: the client that waits for the answer only has to be scheduled.
+  ///
+  /// Nobody can hold it up for longer than a moment, or again and again.
+  private func hasArrived(_ id: NodeID, _ connection: any Connection) -> Bool {
+    if connection.knows(id) { return true }
+    let began = monotonicNanoseconds()
+    guard began >= kernel.awaitsAgain.load(ordering: .relaxed) else { return false }
+    let pause = Condition(())
+    repeat {
+      // Nothing tells of what a client has taken in.
+      _ = pause.wait(milliseconds: 1) { false }
+      // The kernel has forgotten it.
+      if nodes.with(id, { _ in true }) == nil || connection.knows(id) { return true }
+    } while monotonicNanoseconds() &- began < Self.arrivalNanoseconds
+    kernel.awaitsAgain.store(monotonicNanoseconds() &+ Self.arrivalPauseNanoseconds, ordering: .relaxed)
+    return false
+  }
+
+  private static var arrivalNanoseconds: UInt64 { 20_000_000 }
+  private static var arrivalPauseNanoseconds: UInt64 { 1_000_000_000 }
+
+  /// Notes that the kernel may yet take in old attributes, and withdraws names so that it asks.
+  private func doubt(_ withdrawal: inout Withdrawal) {
+    _ = nodes.with(withdrawal.id) { $0.flags.insert(.isDoubtful) }
+    guard !withdrawal.names else { return }
+    withdrawal.names = true
+    kernel.namesUnderWay.wrappingAdd(1, ordering: .sequentiallyConsistent)
   }
 
   /// Attributes in an entry reply may have arrived after the kernel was told to drop them.
