@@ -10,7 +10,7 @@ internal import CLinux
 package enum LockRank: UInt8, Sendable {
   /// The names in a directory, or in two (`NameLocks`).
   case names = 1
-  /// Where grants lead, while names on the way to them change (`Grants.moving`).
+  /// Where grants lead, while names on the way to them change (`GrantMoves`).
   case grantMoves
   /// What is mounted in the tree.
   case mounts

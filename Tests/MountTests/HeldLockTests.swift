@@ -181,4 +181,37 @@ struct HeldLockTests {
     let found = "cd '\(directory.inTree)' && ! stat other/new && cat held && ls other"
     #expect(eventually { (try? run.shell(found).output) == "new\n" })
   }
+
+  /// What is renamed was granted: others grant and start apps meanwhile.
+  @Test func aRenameThatWaitsKeepsNobodysGrants() throws {
+    let directory = try directory(.home)
+    let other = "\(run.mounted.path("Users/\(other.account.name)"))/Documents"
+    let work = """
+      timeout 20 "$INSULA" grant --store "$POINT" org.example.notes '\(other)/letter' &&
+      timeout 20 "$INSULA" run --store "$POINT" org.example.notes -- cat '\(other)/letter'
+      """
+    let before = try run.shell("echo dear >'\(other)/letter'; \(work)", as: self.other.account)
+    #expect(before.output.hasSuffix("dear\n"), "\(before)")
+    let holder = try hold(["\(directory.held)/held"])
+    let granted = try run.shell(
+      """
+      cd '\(directory.inTree)' && echo new >new &&
+      "$INSULA" grant --store "$POINT" org.example.notes "$PWD/new"
+      """)
+    try #require(granted.ending == .ok, "\(granted)")
+    let worker = try #require(try run.mounted.daemon())
+    let rename = try Background(
+      ["sh", "-c", "cd '\(directory.inTree)' && exec mv -f new held"], as: run.user,
+      output: run.mounted.temporary.appending("renamed"), run.mounted.temporary)
+    let isWaiting = { ["vfs_rename", "lock_two_nondirectories"].contains { waits(worker, in: $0) } }
+    #expect(eventually(isWaiting))
+    let after = try run.shell(work, as: self.other.account)
+    #expect(after.output.hasSuffix("dear\n"), "\(after)")
+    #expect(isWaiting())
+    try holder.end()
+    try rename.end()
+    let found = try run.shell(
+      "\"$INSULA\" run --store \"$POINT\" org.example.notes -- cat '\(directory.inTree)/held'")
+    #expect(found.output == "new\n", "\(found)")
+  }
 }

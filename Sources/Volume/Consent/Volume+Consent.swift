@@ -21,8 +21,9 @@ extension Volume {
   /// When this returns, the apps find what was put in, and nothing of what was taken out can be found, read
   /// or written any more. Not from a request's own thread: it waits for requests, for all of them together.
   package func change(_ changes: [ViewChange]) {
-    let withdrawn = grants.moving.withLock { _ in
-      changes.compactMap { change -> (view: GrantedFiles, places: Set<ScopePlace>)? in
+    let withdrawn = changes.compactMap { change -> (view: GrantedFiles, places: Set<ScopePlace>)? in
+      guard let holder = grants.holder(ofView: change.view) else { return nil }
+      return grants.moving.withLock(of: holder.name.user) {
         guard let view = grants.view(change.view) else { return nil }
         for place in change.admitted { view.granted.admit(place) }
         return (view: view.granted, places: Set(change.withdrawn))

@@ -21,8 +21,10 @@ extension Gate {
   /// requests.
   func decisionOnUse(of node: NodeID, _ wanted: Reach) -> Decision {
     let decision = decideUse(wanted, within: nodes.reach(of: node, in: scope))
-    guard case .deny = decision else { return decision }
-    return volume.grants.moving.withLock { _ in decideUse(wanted, within: nodes.reach(of: node, in: scope)) }
+    guard case .deny = decision, let user = audience.user else { return decision }
+    return volume.grants.moving.withLock(of: user) {
+      decideUse(wanted, within: nodes.reach(of: node, in: scope))
+    }
   }
 
   /// Throws unless what is in the file may be changed through an open that has this access.

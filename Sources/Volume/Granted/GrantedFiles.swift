@@ -123,7 +123,7 @@ package final class GrantedFiles: Sendable {
   /// Whether an open file was granted, and is no more.
   func hasLost(_ node: NodeID, _ handle: HandleID) -> Bool {
     (try? files.find(handle))?.isRevocable == true && reach(of: node).isEmpty
-      && volume.grants.moving.withLock { _ in reach(of: node).isEmpty }
+      && volume.grants.moving.withLock(of: user) { reach(of: node).isEmpty }
   }
 
   /// Locks on files that the app has lost would block its user.
@@ -131,6 +131,8 @@ package final class GrantedFiles: Sendable {
     let lost = Set(files.all.filter { $0.isRevocable }.map(\.node)).filter { reach(of: $0).isEmpty }
     for object in lost.compactMap({ nodes.number(of: $0) }) { volume.locks.releaseAll(of: view, on: object) }
   }
+
+  private var user: Set<UInt32> { gate.audience.user.map { [$0] } ?? [] }
 
   private func reach(of node: NodeID) -> Reach { nodes.reach(of: node, in: scope) }
 

@@ -15,9 +15,9 @@ internal import Synchronization
 //     that way.
 //  3. A rename looks up its two names in their directories. If nothing is granted there, that reads two
 //     counters, so whoever works elsewhere does not wait for those who move what is granted.
-//  4. The lock `moving` serializes renames of names that lead to a grant, grants, revocations, and the start
-//     of a view. Its holder may wait for the filesystem, and nothing but these operations waits for it.
-//     `state` is taken inside it, for a few memory accesses.
+//  4. The locks `moving`, one for each user, serialize renames of names that lead to grants of that user,
+//     grants, revocations, and the start of a view. Their holders may wait for the filesystem, and nothing
+//     but these operations waits for them. `state` is taken inside them, for a few memory accesses.
 //  5. A rename checks again when it is done, since a grant may have been made meanwhile.
 //  6. The cost of a rename grows with the length of the changed paths, plus a little for each affected grant.
 //     The paths of these grants are not walked: what is below the new name is what was below the old one.
@@ -101,7 +101,7 @@ final class Grants: Sendable {
   private let count = Atomic<Int>(0)
   /// Through which directories the grants lead, by their names and by their previous names.
   private let directories: DirectoryCounts
-  let moving = OrderedMutex(.grantMoves, ())
+  let moving = GrantMoves()
   /// Whether a worker that starts is looking for those that it takes over.
   private let loading = Atomic<Bool>(false)
   private let listener = OrderedMutex<Listener?>(.leaf, nil)
@@ -142,6 +142,32 @@ final class Grants: Sendable {
   func touches(_ directory: ObjectNumber) -> [Int64] {
     if isEmpty { return [] }
     return state.withLock { state in Self.ids(in: state.names.places(in: directory), state.names) }
+  }
+
+  /// Whose grants depend on some names, also by the names that they had before.
+  func users(at steps: [ResolvedPath.Step]) -> Set<UInt32> {
+    state.withLock { state in
+      steps.reduce(into: []) { users, step in
+        for place in state.names.places(of: step) { users.formUnion(place.users.keys) }
+        for id in state.previousNames[step] ?? [] {
+          if let user = state.entries[id]?.record.user { users.insert(user) }
+        }
+      }
+    }
+  }
+
+  /// Whose lead through a directory.
+  func users(in directory: ObjectNumber) -> Set<UInt32> {
+    guard mayTouch(directory) else { return [] }
+    return state.withLock { state in
+      state.names.places(in: directory).reduce(into: []) { $0.formUnion($1.users.keys) }
+    }
+  }
+
+  /// Whose some are.
+  func users(of ids: some Sequence<Int64>) -> Set<UInt32> {
+    let users = ids.compactMap { id in state.withLock { $0.entries[id]?.record.user } }
+    return Set(users)
   }
 
   func ids(through step: ResolvedPath.Step) -> [Int64] {
@@ -190,11 +216,15 @@ final class Grants: Sendable {
     (try? budget.check(.grantedNames, names, by: Payer(user: user))) != nil
   }
 
+  /// Notes what has become of a grant, unless it was revoked meanwhile.
+  func update(_ entry: Entry) { put(entry, isNew: false) }
+
   /// Notes a grant, or what has become of it.
-  func put(_ entry: Entry) {
+  func put(_ entry: Entry, isNew: Bool = true) {
     state.withLock { state in
       let id = entry.record.id
       let known = state.entry(id)
+      guard isNew || known != nil else { return }
       let keeping = keepCounts(of: known?.steps ?? [], known?.previousName)
       defer { end(keeping) }
       // To its app it is what it was.

@@ -12,9 +12,11 @@ extension NameMove {
   var source: ResolvedPath.Step { ResolvedPath.Step(Array(name.buffer), in: from.number) }
   var target: ResolvedPath.Step { ResolvedPath.Step(Array(newName.buffer), in: to.number) }
 
-  /// Whether something that was granted depends on one of the names.
-  fileprivate func touches(_ grants: Grants) -> Bool {
-    grants.touches(name, in: from.number) || grants.touches(newName, in: to.number)
+  /// Of whom something that was granted depends on one of the names; where nothing is granted no lock is
+  /// taken.
+  fileprivate func users(_ grants: Grants) -> Set<UInt32> {
+    let (isFrom, isTo) = (grants.mayTouch(from.number), grants.mayTouch(to.number))
+    return isFrom || isTo ? grants.users(at: (isFrom ? [source] : []) + (isTo ? [target] : [])) : []
   }
 }
 
@@ -23,16 +25,17 @@ extension Volume {
   func following<Made: ~Copyable>(
     _ move: NameMove, through view: PeerView, _ call: () throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    if move.touches(grants) {
-      return try grants.moving.withLock { _ throws(Errno) in
-        let made = try call()
-        follow(move, through: view)
-        return made
-      }
+    let users = move.users(grants)
+    guard !users.isEmpty else {
+      let made = try call()
+      // What was granted meanwhile.
+      let users = move.users(grants)
+      if !users.isEmpty { follow(move, through: view, grants.moving.hold(users)) }
+      return made
     }
+    let hold = grants.moving.hold(users)
     let made = try call()
-    // What was granted meanwhile.
-    if move.touches(grants) { grants.moving.withLock { _ in follow(move, through: view) } }
+    follow(move, through: view, hold)
     return made
   }
 
@@ -40,7 +43,10 @@ extension Volume {
   func updateGrants(at name: Name, in directory: ChangedDirectory, through view: PeerView) {
     guard grants.touches(name, in: directory.number) else { return }
     let step = ResolvedPath.Step(Array(name.buffer), in: directory.number)
-    grants.moving.withLock { _ in update(at: step, directory.fd, through: view) }
+    var hold = grants.moving.hold([])
+    hold.widen { grants.users(at: [step]) }
+    update(at: step, directory.fd, through: view)
+    hold.end()
   }
 }
 
@@ -55,11 +61,20 @@ extension Volume {
   func updateGrants(in directory: ObjectNumber) {
     guard grants.mayTouch(directory) || grants.areLoading else { return }
     // Inside the lock: what is moved or loaded just now may lead through this directory when that is done.
-    grants.moving.withLock { _ in for id in grants.touches(directory) { refresh(id) } }
+    var hold = grants.moving.hold([])
+    hold.widen { grants.users(in: directory) }
+    for id in grants.touches(directory) { refresh(id) }
+    hold.end()
   }
 
-  /// A rename has been made.
-  fileprivate func follow(_ move: NameMove, through view: PeerView) {
+  /// A rename has been made, by whoever has the locks of whom it concerned; by now it may be more.
+  fileprivate func follow(_ move: NameMove, through view: PeerView, _ held: consuming GrantMoves.Hold) {
+    held.widen { move.users(grants) }
+    follow(move, through: view)
+    held.end()
+  }
+
+  private func follow(_ move: NameMove, through view: PeerView) {
     // rename(2) leaves two names of one object as they are.
     if !move.isExchange, let left = try? move.from.fd.status(of: move.name),
       ObjectNumber(left) == move.moved.number
@@ -143,12 +158,12 @@ extension Volume {
     var new = old
     new.previousName = nil
     // What the user has granted under that name since then stands, with the access that it has.
-    guard grants.record(of: old.holder, at: previousName.path) == nil else { return grants.put(new) }
+    guard grants.record(of: old.holder, at: previousName.path) == nil else { return grants.update(new) }
     new.record.path = previousName.path
     let resolved = resolvedPath(along: previousName.path, for: old.record.user)
     new.steps = resolved.steps
     if let found = resolved.found { new.record.identity = found.identity }
-    grants.put(new)
+    grants.update(new)
     let move = ScopeMove(old: old.record.path, new: new.record.path)
     for view in grants.views(of: new.holder) { view.granted.follow([move]) }
     grants.report([id])
@@ -170,7 +185,7 @@ extension Volume {
     entry.note(rest)
     guard entry.record.identity != known || !steps.elementsEqual(entry.steps) else { return }
     entry.steps = Array(steps)
-    grants.put(entry)
+    grants.update(entry)
     if entry.record.identity != known { grants.report([id]) }
   }
 
@@ -182,7 +197,7 @@ extension Volume {
     entry.steps = resolved.steps
     let known = entry.record.identity
     entry.note(resolved)
-    grants.put(entry)
+    grants.update(entry)
     if entry.record.identity != known { grants.report([id]) }
   }
 }

@@ -69,7 +69,7 @@ extension Volume {
   /// It is in all its views when this returns. ESTALE if something else is there by now; EDQUOT if there
   /// are too many names on the way to what the user has granted.
   package func grant(_ record: GrantRecord) throws(Errno) {
-    try grants.moving.withLock { _ throws(Errno) in
+    try grants.moving.withLock(of: record.user) { () throws(Errno) in
       // First, so that who moves it from here on sees that it is to be followed; if it was found as a whole,
       // because others share the names.
       let known = resolvedPath(along: record.path, for: record.user)
@@ -90,7 +90,9 @@ extension Volume {
 
   /// Lets an app do other things with what it was granted.
   package func changeGrant(_ id: Int64, isWritable: Bool) -> GrantRecord? {
-    let changed = grants.moving.withLock { _ -> (old: ScopePlace, new: GrantRecord, views: [PeerView])? in
+    let users = grants.users(of: [id])
+    let changed = grants.moving.withLock(of: users) {
+      () -> (old: ScopePlace, new: GrantRecord, views: [PeerView])? in
       guard var entry = grants.entry(id) else { return nil }
       let old = entry.record.place
       entry.record.isWritable = isWritable
@@ -109,7 +111,9 @@ extension Volume {
   /// Notes whose apps some grants are for by now: views of the apps that had them lose them, and views of
   /// those apps get them.
   package func changeTeams(of grants: [Int64: Team]) {
-    let withdrawn = self.grants.moving.withLock { _ -> [(view: GrantedFiles, places: Set<ScopePlace>)] in
+    let users = self.grants.users(of: grants.keys)
+    let withdrawn = self.grants.moving.withLock(of: users) {
+      () -> [(view: GrantedFiles, places: Set<ScopePlace>)] in
       var places: [GrantHolder: Set<ScopePlace>] = [:]
       for (id, team) in grants {
         guard var entry = self.grants.entry(id), entry.record.team != team else { continue }
@@ -128,7 +132,7 @@ extension Volume {
   /// Takes grants back: when this returns nothing of them is found, read or written any more through what
   /// they gave.
   package func revokeGrants(_ numbers: [Int64]) {
-    let revoked = grants.moving.withLock { _ in
+    let revoked = grants.moving.withLock(of: grants.users(of: numbers)) {
       let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)
       return entries.map { (places: Set($0.value.map(\.record.place)), views: grants.views(of: $0.key)) }
     }
@@ -144,7 +148,7 @@ extension Volume {
     of identifier: AppIdentifier, _ team: Team, user: UInt32, _ places: [ScopePlace],
     takingOver taken: UInt32? = nil, consented: () -> [ScopePlace] = { [] }
   ) throws(Errno) -> View {
-    try grants.moving.withLock { _ throws(Errno) in
+    try grants.moving.withLock(of: user) { () throws(Errno) in
       let holder = GrantHolder(identifier, user, team)
       let granted = grants.records(grants.numbers(of: holder)).map(\.place) + consented()
       let view = try View(

@@ -14,7 +14,7 @@ extension Volume {
   package func loadGrants(_ records: [GrantRecord]) {
     // Volumes may come meanwhile.
     grants.areLoading = true
-    grants.moving.withLock { _ in
+    grants.moving.withLockOfAll {
       var changed: [Int64] = []
       var lost: [LostGrant] = []
       var walk = PathWalk(self)
