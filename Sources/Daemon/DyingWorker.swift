@@ -51,6 +51,16 @@ struct DyingWorker {
     return areAll && !waitedFor.isEmpty ? waitedFor : nil
   }
 
+  /// Whether none of them waits for one of these filesystems; false if that can't be seen.
+  func isElsewhere(than devices: Set<UInt64>) -> Bool {
+    // The links to descriptors lead anywhere.
+    let path = "/proc/self/fd"
+    let links = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY).fd.statusInMemory()
+    return all { call in
+      Self.device(of: call).map { !devices.contains($0) && $0 != links.map { UInt64($0.st_dev) } } ?? false
+    }
+  }
+
   /// Whether none of them can change anything any more; false if that can't be seen.
   ///
   /// A user may pass a file or directory of a filesystem that never answers: neither a signal nor a timeout

@@ -210,7 +210,7 @@ struct Keeper {
           owed.dying.append(worker)
           return status
         }
-        endEngines(second: stuck)
+        endEngines(second: stuck, for: dying)
       }
       switch signal?.number {
       case Self.restartSignal:
@@ -293,9 +293,11 @@ struct Keeper {
   /// again when somebody looks for them.
   ///
   /// `second` is for how long that has been so.
-  private func endEngines(second: Int) {
+  private func endEngines(second: Int, for worker: DyingWorker) {
     let volumes = kept.volumes
-    if volumes.isEmpty { return }
+    let devices = volumes.compactMap { (try? $0.root.statusInMemory()).map { UInt64($0.st_dev) } }
+    // What waits elsewhere, as for a file that a user holds, does not come back by that.
+    if volumes.isEmpty || worker.isElsewhere(than: Set(devices)) { return }
     let all = second > Self.secondsForOwing
     if second == 1 || second == Self.secondsForOwing + 1 {
       DaemonLog.write(
@@ -340,7 +342,7 @@ struct Keeper {
         kept.ended(.signal(SIGKILL))
         return nil
       }
-      endEngines(second: waited / 1000)
+      endEngines(second: waited / 1000, for: dying)
     }
     guard clx_exit_status(status) < 0, clx_term_signal(status) == SIGKILL else {
       // The next one may do it.

@@ -137,6 +137,12 @@ struct HeldLockTests {
     let made = try run.shell(
       "insula path $APP caches >/dev/null && cd \"$DATA/Library/Caches\" && mkdir own && echo \"$PWD/own\"")
     try #require(made.ending == .ok, "\(made)")
+    // A program serves it, which has nothing to do with that.
+    let image = run.mounted.temporary.appending("disk.img")
+    let disk = try run.shell(
+      "truncate -s 8M \(image) && mkfs.ext4 -qF -E root_owner \(image)"
+        + " && \"$INSULA\" volume add --store \"$POINT\" --engine program \(image)", as: RunFixture.root)
+    try #require(disk.ending == .ok, "\(disk)")
     let caches = made.output.trimmingCharacters(in: .newlines)
     let holder = try hold(["\(caches)/g0"])
     let worker = try #require(try run.mounted.daemon())
@@ -151,6 +157,8 @@ struct HeldLockTests {
     try holder.end()
     try purge.end()
     #expect(eventually { access("\(caches)/g0", F_OK) != 0 })
+    let log = try #require(run.mounted.daemonLog)
+    #expect(!log.contains("ending what serves"), "\(log)")
   }
 
   /// A rename whose caller was killed while it waited, and that is done then all the same.
