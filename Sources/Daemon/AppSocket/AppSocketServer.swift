@@ -167,20 +167,29 @@ package final class AppSocketServer: Sendable {
   // MARK: The thread
 
   private func serve() {
-    do throws(Errno) {
-      var served = try ServedAppSockets(limits, budget, wakeup: wakeup.fd) { [self] in
+    let begun = untilStopped { () throws(Errno) in
+      try ServedAppSockets(limits, budget, wakeup: wakeup.fd) { [self] in
         waiting.store($0, ordering: .sequentiallyConsistent)
       }
-      while true {
-        let events = try served.wait()
-        if events.contains(where: { $0.number == ServedAppSockets.wakeup }), !takeMessages(&served) {
-          return
-        }
-        served.serve(events)
-        connections.store(served.count, ordering: .relaxed)
+    }
+    guard var served = begun else { return }
+    while let events = untilStopped({ () throws(Errno) in try served.wait() }) {
+      if events.contains(where: { $0.number == ServedAppSockets.wakeup }), !takeMessages(&served) { return }
+      served.serve(events)
+      connections.store(served.count, ordering: .relaxed)
+    }
+  }
+
+  /// Tries again what fails while the machine is short of something: apps wait for this thread alone.
+  private func untilStopped<Result: ~Copyable>(_ body: () throws(Errno) -> Result) -> Result? {
+    var isTold = false
+    while true {
+      do throws(Errno) { return try body() } catch {
+        if messages.withLock({ $0.isStopping }) { return nil }
+        if !isTold { DaemonLog.write("can't serve the sockets of apps for a moment: \(error.message)") }
+        isTold = true
+        _ = Condition(()).wait(milliseconds: 100) { false }
       }
-    } catch {
-      DaemonLog.write("can't serve the sockets of apps: \(error.message)")
     }
   }
 
