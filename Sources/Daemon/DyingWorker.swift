@@ -54,10 +54,11 @@ struct DyingWorker {
   /// Whether none of them waits for one of these filesystems; false if that can't be seen.
   func isElsewhere(than devices: Set<UInt64>) -> Bool {
     // The links to descriptors lead anywhere.
-    let path = "/proc/self/fd"
-    let links = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY).fd.statusInMemory()
+    guard let links = try? FD.cwd.openFollowing("/proc/self/fd", O_RDONLY | O_DIRECTORY),
+      let others = try? links.fd.statusInMemory()
+    else { return false }
     return all { call in
-      Self.device(of: call).map { !devices.contains($0) && $0 != links.map { UInt64($0.st_dev) } } ?? false
+      Self.device(of: call).map { !devices.contains($0) && $0 != UInt64(others.st_dev) } ?? false
     }
   }
 
