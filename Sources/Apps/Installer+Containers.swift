@@ -16,9 +16,17 @@ extension Installer {
         return
       }
       try alone(for: user, in: "Users/\(home)/") { () throws(StoreError) in
-        _ = try containers.make(for: app, home: home)
+        try makeUnlessGone(app, home)
       }
     }
+  }
+
+  /// Another user's turn keeps nobody from removing the app meanwhile: nothing would ever remove containers
+  /// of one that is gone.
+  private func makeUnlessGone(_ app: InstalledApp, _ home: String) throws(StoreError) {
+    do throws(StoreError) {
+      _ = try containers.make(for: app, home: home, ifInstalled: true)
+    } catch .noApp {}
   }
 
   /// Brings containers into line with what is installed now, after an app has changed or gone.
@@ -74,7 +82,7 @@ extension Installer {
       let app = try registry.app(record.identifier, for: record.user),
       let home = Homes.name(in: record.path)
     else { return }
-    _ = try containers.make(for: app, home: home)
+    try makeUnlessGone(app, home)
   }
 
   // MARK: Removal

@@ -67,10 +67,10 @@ extension AppRequestHandler {
 
   /// In the log of whoever has it done: that of the user is the next holder's.
   private func note(_ forgotten: Registry.Forgotten, of user: UInt32, by caller: CallerIdentity) {
-    let what = [
-      "\(forgotten.consents) consents", "\(forgotten.grants) grants",
-      "\(forgotten.openers) apps chosen for documents", "\(forgotten.volumes) volumes",
-    ].joined(separator: ", ")
-    log([LogEntry(now: .consentReset, user: caller.uid, detail: "uid \(user) has no home any more: \(what)")])
+    log([
+      LogEntry(
+        now: .consentReset, user: caller.uid,
+        detail: "uid \(user) has no home any more: \(forgotten.words)")
+    ])
   }
 }

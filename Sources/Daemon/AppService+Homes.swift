@@ -69,7 +69,7 @@ extension AppService {
 
   /// Has what this process knows of apps and containers follow what has ended in a home.
   ///
-  /// On another thread: that looks at all apps, and others' homes may not answer.
+  /// On another thread: homes are waited for there, for a moment.
   func noteLater() {
     guard !isNotingLater.exchange(true, ordering: .acquiringAndReleasing) else { return }
     let note = { @Sendable [self] in

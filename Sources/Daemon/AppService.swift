@@ -24,8 +24,6 @@ final class AppService: Sendable {
   private let volumes = Mutex<VolumeService?>(nil)
   /// What is told of the room that apps take.
   private let storage = Mutex<StorageService?>(nil)
-  /// One after the other, so that the last one notes what there is in the end.
-  private let noting = Mutex(())
   /// Whether a thread is about to do that for what has ended in homes.
   let isNotingLater = Atomic(false)
 
@@ -157,11 +155,13 @@ final class AppService: Sendable {
   }
 
   /// Apps or containers may have changed: the volume learns which apps may have names with a dot.
-  func noteContainers() {
+  ///
+  /// `home` is one on whose thread this is, or whose user waits for it.
+  func noteContainers(in home: String? = nil) {
     guard let tree = tree.withLock({ $0 }) else { return }
     do throws(StoreError) {
       guard let registry = try knownRegistry() else { return }
-      try noting.withLock { (_) throws(StoreError) in try tree.noteContainers(registry) }
+      try tree.noteContainers(registry, in: home)
     } catch {
       DaemonLog.write("can't find out whose containers there are: \(error)")
     }
@@ -376,7 +376,7 @@ final class AppService: Sendable {
       }
       if isNew { handler.noteFailure(of: waiting, "it is tried again later: \(reason)") }
     case .updated:
-      noteContainers()
+      noteContainers(in: Homes.name(in: waiting.app.path))
       reconcileTrust()
     case .dropped, nil: break
     }

@@ -13,6 +13,7 @@ struct MountedTree: TreeObserver {
   let volume: Volume
   let views: RunningViews
   let leases: ContainerLeases
+  let shapes: AppShapes
 
   func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
     switch change {
@@ -93,8 +94,8 @@ struct MountedTree: TreeObserver {
   }
 
   /// Apps or containers have changed.
-  func noteContainers(_ registry: Registry) throws(StoreError) {
-    try AppShapes(store: store, volume: volume).note(registry)
+  func noteContainers(_ registry: Registry, in home: String?) throws(StoreError) {
+    try shapes.note(registry, in: home)
   }
 
   /// The containers in its homes; every view sees what becomes of them.

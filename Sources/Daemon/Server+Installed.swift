@@ -12,16 +12,18 @@ extension Server {
   ///
   /// Where the registry can't be read, whatever lies where apps do may be one.
   static func noteApps(
-    of store: Store, _ source: GrantService.RegistrySource, in volume: Volume
+    of store: Store, _ source: GrantService.RegistrySource, in volume: Volume, _ shapes: AppShapes
   ) throws {
     do {
-      if let registry = try source(false) { try noteApps(of: store, registry, in: volume) }
+      if let registry = try source(false) { try noteApps(of: store, registry, in: volume, shapes) }
     } catch StoreError.appsUnknown {
       volume.appsAreUnknown()
     }
   }
 
-  private static func noteApps(of store: Store, _ registry: Registry, in volume: Volume) throws {
+  private static func noteApps(
+    of store: Store, _ registry: Registry, in volume: Volume, _ shapes: AppShapes
+  ) throws {
     let versions = try registry.systemVersions()
     do throws(Errno) {
       // Where a process was stopped while it replaced the system domain, it is one or the other.
@@ -42,12 +44,12 @@ extension Server {
           "/\(bundle.path): the app is not where it was installed (\(error.message)); see 'insula check'")
       }
     }
-    try AppShapes(store: store, volume: volume).note(registry)
+    try shapes.note(registry)
   }
 
   /// What was noted of apps when the tree was mounted is noted of a home's when that appears.
   static func noteApps(
-    ofHome home: String, _ store: Store, _ registry: GrantService.RegistrySource, in volume: Volume
+    ofHome home: String, _ registry: GrantService.RegistrySource, in volume: Volume, _ shapes: AppShapes
   ) {
     do {
       guard let registry = try registry(false) else { return }
@@ -56,7 +58,7 @@ extension Server {
           DaemonLog.write("/\(bundle.path): the app is not where it was installed (\(error.message))")
         }
       }
-      try AppShapes(store: store, volume: volume).note(registry)
+      try shapes.note(registry, in: home)
     } catch {
       DaemonLog.write("can't find out which apps are in the home of \(home.sanitized): \(error)")
     }

@@ -70,6 +70,7 @@ package final class Server: Sendable {
   let volumes: VolumeService
   /// On containers that other stores can reach.
   let leases: ContainerLeases
+  private let shapes: AppShapes
   /// How much room apps take.
   let storage: StorageService
   /// The apps that run.
@@ -156,7 +157,9 @@ package final class Server: Sendable {
     views = RunningViews(budget)
     // A kernel that looks at it already would not learn of them; the next mount makes them.
     if kept?.hasPredecessor != true, !options.readOnly { try? StoreLayout.addNewDirectories(to: store) }
-    try Self.noteApps(of: store, registry, in: volume)
+    let shapes = AppShapes(store: store, volume: volume)
+    self.shapes = shapes
+    try Self.noteApps(of: store, registry, in: volume, shapes)
     let sockets: AppSocketServer
     do throws(Errno) { sockets = try AppSocketServer(budget: budget) } catch {
       throw ServeFailure.threads(error)
@@ -172,8 +175,8 @@ package final class Server: Sendable {
     volumes = try VolumeService(
       store, volume, helper, kept, isReadOnly: options.readOnly, serversFile: options.serversFile,
       log: { log.record($0) }, registry: registry, leases: leases
-    ) { [store, volume] home in
-      Self.noteApps(ofHome: home, store, registry, in: volume)
+    ) { [volume] home in
+      Self.noteApps(ofHome: home, registry, in: volume, shapes)
     }
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, kept: kept, log: { log.record($0) },
@@ -321,7 +324,9 @@ package final class Server: Sendable {
   }
 
   /// Has changes of the tree that are the daemon's own reach all who look at it.
-  var tree: MountedTree { MountedTree(store: store, volume: view.volume, views: views, leases: leases) }
+  var tree: MountedTree {
+    MountedTree(store: store, volume: view.volume, views: views, leases: leases, shapes: shapes)
+  }
 
   var isSystem: Bool { store.description.mode == .system }
 

@@ -4,9 +4,14 @@
 package import LinuxIO
 internal import Policy
 
-// Accounts get other numbers, and exchange them (usermod). What lies in a home is the home's owner's,
-// whatever number it is noted under; what was decided is the account's that has decided it, by its name.
+// Accounts get other numbers and other names, and exchange them (usermod). What lies in a home is the home's
+// owner's, whatever number it is noted under; what was decided is the account's that has decided it.
 // Everything that is noted for a number follows both here, and nowhere else, before a store is used.
+//
+// The account that has decided is known by its name, and a name alone proves nothing: the login can be called
+// otherwise by now, and somebody else as it was. So refusals follow a name, which can't hurt more than a
+// question. What allows something stays with a number, or goes to another one, if the home in the store that
+// is called by the name says so; it is forgotten otherwise. A home that is away says nothing.
 
 extension Store {
   /// Has what is noted for users' numbers follow their accounts; with a home, what lies in that one alone.
@@ -18,31 +23,44 @@ extension Store {
   ) throws(StoreError) {
     // A user's own store has one user.
     guard description.mode == .system else { return }
-    let changes = home == nil ? try decidedUnderOthersNumbers(registry, accounts) : NumberChanges()
-    // First, since by what is decided the rest is found again.
-    var left = try give(try strays(in: registry, home), in: registry)
+    let strays = try strays(in: registry, home)
+    let changes = home == nil ? try numberChanges(in: registry, strays, accounts) : NumberChanges()
+    // First, since by what is decided the rest is found again. If we are stopped before that follows, it has
+    // no proof any more, and is forgotten.
+    var left = try give(strays, in: registry)
     left.formUnion(changes.moves.keys)
     left.formUnion(changes.former)
     // What they did is nobody else's business; each entry says by number whose it is.
     let log = StoreLog(self)
     for user in left.sorted() { try log.forget(user) }
     if changes.isEmpty { return }
-    try registry.follow(changes)
+    let forgotten = try registry.follow(changes)
     // What this machine notes of volumes says for which number they were added.
     for user in changes.former.union(changes.moves.keys) { try VolumeNotes(of: self).removeAll(of: user) }
+    // The log is no reason not to use a store.
+    try? log.append(entries(about: forgotten, changes))
   }
 
-  /// What was decided under numbers that other accounts have by now.
-  private func decidedUnderOthersNumbers(
-    _ registry: Registry, _ accounts: LocalAccounts
+  /// What was decided under numbers that other accounts have by now, or accounts of other names.
+  func numberChanges(
+    in registry: Registry, _ accounts: LocalAccounts = .users
+  ) throws(StoreError) -> NumberChanges {
+    guard description.mode == .system else { return NumberChanges() }
+    return try numberChanges(in: registry, try strays(in: registry, nil), accounts)
+  }
+
+  private func numberChanges(
+    in registry: Registry, _ strays: [Stray], _ accounts: LocalAccounts
   ) throws(StoreError) -> NumberChanges {
     var changes = NumberChanges()
     let holders = try registry.holders()
     for (user, name) in holders {
       if accounts.id(of: name) != nil {
-        changes.moves[user] = try registry.changedHolder(of: user, accounts)
-      } else if accounts.name(of: user) != nil, try registry.hasDecisions(of: user),
-        try !isHome(called: name, of: user, registry)
+        guard var move = try registry.changedHolder(of: user, accounts) else { continue }
+        move.isProven = strays.contains { proves($0, user, move) }
+        changes.moves[user] = move
+      } else if accounts.name(of: user) != nil, registry.ownerOfHome(name) != user,
+        try registry.allowsSomething(of: user)
       {
         changes.former.insert(user)
       }
@@ -55,13 +73,31 @@ extension Store {
     return changes
   }
 
-  /// Whether a user has a home of that name, also if nobody can tell: then their login is called otherwise by
-  /// now.
-  private func isHome(called name: String, of user: UInt32, _ registry: Registry) throws(StoreError) -> Bool {
-    let elsewhere = try registry.ownersOfHomesElsewhere()
-    let homes = try Homes(tree: tree, path: path + "/tree", mode: description.mode).owners()
-    guard let home = homes.first(where: { $0.name.hasSameBytes(as: name) }) else { return false }
-    return (home.owner ?? elsewhere[Array(name.utf8)]).map { $0 == user } ?? true
+  /// Whether something that was noted for a number lies in the home of its account, and is the account's by
+  /// its new number.
+  ///
+  /// Somebody else's new home of that name has other containers. What describes one is written by us alone,
+  /// and is the same in a copy of the store.
+  private func proves(_ stray: Stray, _ user: UInt32, _ move: NumberChanges.Move) -> Bool {
+    guard case .container(let container) = stray.thing, stray.former == user, stray.owner == move.number,
+      stray.home.hasSameBytes(as: move.name), let directory = try? tree.openDirectory(at: container.path),
+      let bytes = try? directory.fd.contents(of: ContainerLayout.metadataName, limit: 1 << 16)
+    else { return false }
+    return ContainerMetadata(bytes)?.uuid == container.uuid
+  }
+
+  /// To whoever has the decisions that are left.
+  private func entries(
+    about forgotten: [UInt32: Registry.Forgotten], _ changes: NumberChanges
+  ) -> [LogEntry] {
+    forgotten.sorted { $0.key < $1.key }.compactMap { user, parts in
+      guard parts != Registry.Forgotten() else { return nil }
+      let move = changes.moves[user]
+      let why = move.map { "the account \($0.name) had uid \(user)" } ?? "another account had uid \(user)"
+      return LogEntry(
+        .consentReset, user: move?.number ?? user, by: 0, detail: "\(why) and has decided: \(parts.words)",
+        time: wallMilliseconds())
+    }
   }
 
   // MARK: What lies in homes

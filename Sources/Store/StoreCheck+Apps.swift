@@ -40,6 +40,7 @@ extension StoreCheck {
         "restore it from a backup, or install the app again")
     }
     checkOwners(of: apps, intents, registry)
+    checkHolders(registry)
     for noted in intents { checkInterrupted(noted.intent) }
     for container in containers {
       if container.isMarkedForRemoval {
@@ -162,6 +163,22 @@ extension StoreCheck {
           throw .EEXIST
         }
       }
+    }
+  }
+
+  /// What users have decided is theirs, whatever numbers and logins they have by now, as far as that is
+  /// known.
+  private mutating func checkHolders(_ registry: Registry?) {
+    guard let registry, let changes = try? store.numberChanges(in: registry), !changes.isEmpty else { return }
+    let holders = (try? registry.holders()) ?? [:]
+    let numbers = changes.former.union(changes.moves.filter { !$0.value.isProven }.keys)
+    for user in numbers.sorted() {
+      let name = holders[user] ?? "an account that nobody knows"
+      found(
+        .warning, "\(store.path)/state/\(Registry.fileName)",
+        "has what was decided for uid \(user) by \(name), and nothing says who that is now",
+        "the next mount forgets consents, grants and chosen apps; refusals stay. If it is the same person, "
+          + "give the account its former name and number before that")
     }
   }
 

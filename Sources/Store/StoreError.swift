@@ -259,8 +259,10 @@ extension StoreError: CustomStringConvertible {
         + "so nothing is decided for it; run the command as that account"
     case .noEjectedHome(let name): "no home of \(name) was ejected"
     case .numberOfOther(let user, let name, let number):
-      "what was decided for uid \(user) is the decision of \(name), who has uid \(number) now; "
-        + "run 'insula restart' as root, or mount the store again, so that it follows \(name)"
+      "what was decided for uid \(user) was decided by \(name), who has uid \(number) now; "
+        + "run 'insula restart' as root, or mount the store again: then refusals follow \(name), and so does "
+        + "what was allowed if a container in that account's home has the new number as well; it is "
+        + "forgotten otherwise"
     case .tooManyConsents(let user, let limit):
       "uid \(user) has decided \(limit) times about apps and private data, which is as often as a user can; "
         + "uninstall apps, or take decisions back with 'insula consent reset ID'"

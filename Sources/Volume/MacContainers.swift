@@ -32,19 +32,23 @@ package final class MacContainers: Sendable {
   }
 }
 
+/// The home of an app, in its container.
+package struct ContainerHome: Sendable {
+  fileprivate let identity: Identity
+}
+
 extension Volume {
-  /// Notes which containers, below the root of the tree, are those of apps of a Mac's shape; all others are
-  /// not.
-  ///
-  /// One that is not there is none.
-  package func noteMacContainers(at paths: [String]) {
-    macContainers.replace(
-      with: paths.compactMap { path in
-        guard let home = try? tree.openDirectory(at: "\(path)/\(ContainerLayout.dataName)"),
-          let status = try? home.fd.status()
-        else { return nil }
-        return Identity(status, of: home.fd)
-      })
+  /// The home in a container below the root of the tree; nil if it is not there.
+  package func containerHome(at path: String) -> ContainerHome? {
+    guard let home = try? tree.openDirectory(at: "\(path)/\(ContainerLayout.dataName)"),
+      let status = try? home.fd.status()
+    else { return nil }
+    return ContainerHome(identity: Identity(status, of: home.fd))
+  }
+
+  /// Notes which homes are those of apps of a Mac's shape; all others are not.
+  package func noteMacContainers(_ homes: [ContainerHome]) {
+    macContainers.replace(with: homes.map(\.identity))
   }
 }
 

@@ -136,6 +136,20 @@ internal import Testing
     #expect(try fixture.names("\(fixture.home)/Library/Containers") == [])
   }
 
+  /// The same of one that root uninstalls before its user's installation has made them, and of everyone's.
+  @Test(arguments: [false, true]) func appThatIsUninstalledWhileItIsInstalledGetsNone(isOwn: Bool) throws {
+    let (registry, user) = (fixture.registry, fixture.account.uid)
+    try fixture.uninstall()
+    let domain = isOwn ? fixture.users : fixture.everyones
+    let caller = isOwn ? fixture.owner : CallerIdentity.ourselves
+    let app = try fixture.install(for: domain, by: caller)
+    try fixture.uninstall(of: domain, by: caller)
+    try #require(registry.containers(user: user).isEmpty)
+    try fixture.installer().makeContainers(for: app, by: fixture.owner)
+    #expect(try registry.containers(user: user).isEmpty)
+    #expect(try fixture.names("\(fixture.home)/Library/Containers") == [])
+  }
+
   enum Way: CaseIterable {
     case launch, path
   }

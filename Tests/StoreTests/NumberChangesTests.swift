@@ -83,22 +83,39 @@ internal import Testing
     ]
   }
 
+  /// Refusals, volumes, and the note of what was forgotten.
+  private static func refused(_ user: UInt32, isAllowed: Bool) -> [String] {
+    (isAllowed ? [] : ["allowed false"]) + ["V\(user)", "log consent-reset"]
+  }
+
   /// A refusal of one never becomes a consent of the other.
-  @Test func exchangedNumbersTakeTheirDecisionsAlong() throws {
+  ///
+  /// What was allowed follows only if the homes say that each account is the same person.
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"), arguments: [false, true])
+  func exchangedNumbersTakeTheirDecisionsAlong(isProven: Bool) throws {
     let (anna, ben) = (Self.anna, Self.ben)
     try decide(anna, "anna", isAllowed: false)
     try decide(ben, "ben", isAllowed: true)
     let same = try accounts(["anna": anna, "ben": ben])
+    if isProven {
+      try home("anna", of: anna)
+      try home("ben", of: ben)
+    }
     try fixture.store.followNumbers(in: registry, same)
     #expect(try decisions(anna) == Self.decided(anna, isAllowed: false) + ["log installed"])
+    if isProven {
+      try give("anna", to: ben)
+      try give("ben", to: anna)
+    }
     let exchanged = try accounts(["anna": ben, "ben": anna])
     #expect(
       storeError { try registry.requireOwnDecisions(of: anna, exchanged) }
         == .numberOfOther(user: anna, name: "anna", number: ben))
+    let expected = isProven ? Self.decided : Self.refused
     for _ in 0..<2 {
       try fixture.store.followNumbers(in: registry, exchanged)
-      #expect(try decisions(ben) == Self.decided(anna, isAllowed: false))
-      #expect(try decisions(anna) == Self.decided(ben, isAllowed: true))
+      #expect(try decisions(ben) == expected(anna, false))
+      #expect(try decisions(anna) == expected(ben, true))
       #expect(try registry.holders() == [anna: "ben", ben: "anna"])
     }
     try registry.requireOwnDecisions(of: anna, exchanged)
@@ -106,33 +123,94 @@ internal import Testing
 
   /// The account that has the number now has decided nothing.
   @Test func decisionsLeaveTheirNumberWithTheirAccount() throws {
-    try decide(Self.anna, "anna", isAllowed: true)
-    try decide(Self.other, nil, isAllowed: false)
+    try decide(Self.anna, "anna", isAllowed: false)
+    try decide(Self.other, nil, isAllowed: true)
     let new = try accounts(["anna": Self.other, "ben": Self.anna])
     try fixture.store.followNumbers(in: registry, new)
     #expect(try decisions(Self.anna) == [])
     // What nobody knows who has decided is not added to it.
-    #expect(try decisions(Self.other) == Self.decided(Self.anna, isAllowed: true))
+    let expected = ["allowed false", "V\(Self.anna)", "log consent-reset", "log consent-reset"]
+    #expect(try decisions(Self.other) == expected)
   }
 
   /// What the account has decided since under its new number counts.
-  @Test func laterDecisionsCount() throws {
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root")) func laterDecisionsCount() throws {
+    try home("anna", of: Self.anna)
     try decide(Self.anna, "anna", isAllowed: true)
     try decide(Self.other, "anna", isAllowed: false)
+    try give("anna", to: Self.other)
     try fixture.store.followNumbers(in: registry, try accounts(["anna": Self.other]))
     #expect(try registry.consents().map(\.isAllowed) == [false])
     #expect(try registry.grants().map(\.user) == [Self.other, Self.other])
     #expect(try registry.openers(of: Self.other).count == 2)
   }
 
-  /// The account is gone, and another one has its number.
+  /// The account is gone, and another one has its number; or it is called otherwise, and nothing says so.
   @Test func formerHoldersDecisionsAreForgotten() throws {
     try decide(Self.anna, "anna", isAllowed: true)
     try decide(Self.ben, "ben", isAllowed: true)
-    try fixture.store.followNumbers(in: registry, try accounts(["eva": Self.anna]))
+    try decide(Self.other, "cleo", isAllowed: false)
+    let now = try accounts(["eva": Self.anna, "fay": Self.other])
+    for _ in 0..<2 {
+      try fixture.store.followNumbers(in: registry, now)
+      #expect(try decisions(Self.anna) == ["log consent-reset"])
+      #expect(try decisions(Self.other) == ["allowed false", "log consent-reset"])
+      // Nobody else has that one.
+      #expect(try decisions(Self.ben) == Self.decided(Self.ben, isAllowed: true) + ["log installed"])
+    }
+    let entries = StoreLog(fixture.store).page(LogQuery(user: Self.anna)).entries
+    #expect(
+      entries.map(\.detail) == [
+        "another account had uid \(Self.anna) and has decided: 1 consents, 1 grants, "
+          + "1 apps chosen for documents, 1 volumes"
+      ])
+  }
+
+  /// The login is called otherwise, and somebody else, who has a home and containers by now, as it was.
+  @Test(.enabled(if: Program.isRoot, "giving files away needs root"), arguments: [false, true])
+  func nobodyGetsConsentsByAName(hasHome: Bool) throws {
+    let stranger = try accounts(["eva": Self.anna, "anna": Self.other])
+    if hasHome {
+      try home("anna", of: Self.anna)
+      let users = "\(fixture.path)/tree/Users"
+      try #require(rename("\(users)/anna", "\(users)/eva") == 0)
+      try home("anna", of: Self.other, number: 2)
+    }
+    try decide(Self.anna, "anna", isAllowed: true)
+    try decide(Self.ben, "ben", isAllowed: true)
+    try fixture.store.followNumbers(in: registry, stranger)
+    #expect(try decisions(Self.other) == Self.refused(Self.anna, isAllowed: true))
     #expect(try decisions(Self.anna) == [])
-    // Nobody else has that one.
     #expect(try decisions(Self.ben) == Self.decided(Self.ben, isAllowed: true) + ["log installed"])
+  }
+
+  /// The account got another number while its home elsewhere was away, and somebody else has the old one.
+  @Test(arguments: [false, true]) func homesThatAreAwayProveNothing(isGone: Bool) throws {
+    for (name, user, isAllowed) in [("anna", Self.anna, true), ("ben", Self.ben, false)] {
+      try registry.change { (database) throws(StoreError) in
+        try database.run(
+          """
+          INSERT INTO volumes (name, path, inode, handle, created, owner, read_only, added, place)
+          VALUES (?1, x'2f61', 1, x'', 1, 0, 0, 1, 'Users')
+          """, .bytes(Array(name.utf8)))
+        try database.run(
+          "INSERT INTO home_owners (volume, owner) SELECT id, ?2 FROM volumes WHERE name = ?1",
+          .bytes(Array(name.utf8)), .integer(Int64(user)))
+      }
+      try decide(user, name, isAllowed: isAllowed)
+    }
+    let moved = isGone ? [:] : ["anna": Self.other]
+    let now = try accounts(["eva": Self.anna, "ben": Self.ben].merging(moved) { first, _ in first })
+    if !isGone {
+      #expect(
+        storeError { try registry.requireOwnDecisions(of: Self.anna, now) }
+          == .numberOfOther(user: Self.anna, name: "anna", number: Self.other))
+    }
+    try registry.requireOwnDecisions(of: Self.ben, now)
+    try fixture.store.followNumbers(in: registry, now)
+    #expect(try decisions(Self.anna) == (isGone ? ["log consent-reset"] : []))
+    #expect(try decisions(Self.other) == (isGone ? [] : Self.refused(Self.anna, isAllowed: true)))
+    #expect(try decisions(Self.ben) == Self.decided(Self.ben, isAllowed: false) + ["log installed"])
   }
 
   /// A login can be called otherwise: the home says that the account is the same.
@@ -157,27 +235,37 @@ internal import Testing
       user: Self.anna, name: account.account.name, number: account.account.uid)
     #expect(storeError { try decide(Self.anna, nil, isAllowed: true) } == failure)
     #expect(storeError { try registry.choose(app, for: "public.data", of: Self.anna) } == failure)
+    // Before any of it is forgotten, root is told.
+    var check = try StoreCheck(fixture.store, repairing: false)
+    try check.run()
+    let what = "for uid \(Self.anna) by \(account.account.name)"
+    #expect(check.findings.filter { $0.problem.contains(what) }.count == 1)
   }
 
   // MARK: Homes
 
   /// A home with an app, its container, and a container that was removed.
-  private func home(_ name: String, of user: UInt32) throws {
+  private func home(_ name: String, of user: UInt32, number: Int = 1) throws {
     let place = "Users/\(name)"
     for path in ["", "/Applications", "/Applications/Own.app", "/Library", "/Library/Containers"] {
       try #require(mkdir("\(fixture.path)/tree/\(place)\(path)", 0o755) == 0)
     }
     var own = try InstalledApp.example("com.example.own", user: user, name: "Own")
     own.path = "\(place)/Applications/Own.app"
-    try registry.add(own)
+    // An app's path is noted once.
+    if number == 1 { try registry.add(own) }
     for identifier in ["com.example.gone", "com.example.own"] {
       let path = "\(place)/Library/Containers/\(identifier)"
       let record = try registry.note(
         ContainerRecord(
-          uuid: "\(identifier)-\(name)", kind: .data, identifier: #require(AppIdentifier(identifier)),
+          uuid: "\(identifier)-\(name)-\(number)", kind: .data,
+          identifier: #require(AppIdentifier(identifier)),
           user: user, path: path, team: own.signer))
       if identifier == own.identifier.text {
-        try #require(mkdir("\(fixture.path)/tree/\(path)", 0o700) == 0)
+        let directory = "\(fixture.path)/tree/\(path)"
+        try #require(mkdir(directory, 0o700) == 0)
+        let metadata = try #require(ContainerMetadata(record, gid: user))
+        try Data(metadata.encoded).write(to: URL(filePath: "\(directory)/\(ContainerLayout.metadataName)"))
       } else {
         _ = try registry.noteRemoval(of: record, at: 7)
       }

@@ -277,3 +277,10 @@ internal import Testing
     }
   }
 }
+
+extension Volume {
+  /// As the daemon does with the containers that the registry has.
+  fileprivate func noteMacContainers(at paths: [String]) {
+    noteMacContainers(paths.compactMap { containerHome(at: $0) })
+  }
+}

@@ -47,13 +47,8 @@ struct DaemonAccess: StoreAccess {
   func home(of user: UInt32) throws -> String {
     let users = root + "/Users"
     let directory = try FD.cwd.open(users, O_RDONLY | O_DIRECTORY)
-    let homes = try directory.fd.entries().filter { entry in
-      let status = try? directory.fd.status(of: entry.name)
-      return status?.isDirectory == true && status?.st_uid == user && !entry.name.starts(with: ".".utf8)
-    }.map { String(decoding: $0.name, as: UTF8.self) }.filter { $0 != BackupSet.shared }
-    let account = Account.numbered(user)?.name
-    let own = account.flatMap { account in homes.first { $0.hasSameBytes(as: account) } }
-    guard let home = own ?? homes.inOrder(by: <).first else {
+    guard let home = try MountedHome.name(of: user, in: directory.fd) else {
+      let account = Account.numbered(user)?.name
       let path = "\(users)/\(account ?? "of uid \(user)")"
       do throws(Errno) { _ = try directory.fd.status(of: account ?? "") } catch .ENOMEDIUM {
         throw StoreError.homeIsAway(path: path)

@@ -37,17 +37,8 @@ struct PanelTree {
   }
 
   private static func home(of user: UInt32, in root: String) -> String? {
-    guard let users = try? FD.cwd.open(root + "/Users", O_RDONLY | O_DIRECTORY),
-      let entries = try? users.fd.entries()
-    else { return nil }
-    let account = Account.numbered(user)?.name
-    let homes = entries.compactMap { entry -> String? in
-      guard let name = String(validating: entry.name, as: UTF8.self), !name.hasPrefix("."),
-        let status = try? users.fd.status(of: name), status.isDirectory, status.st_uid == user
-      else { return nil }
-      return name
-    }
-    return account.flatMap { account in homes.first { $0.hasSameBytes(as: account) } } ?? homes.min()
+    guard let users = try? FD.cwd.open(root + "/Users", O_RDONLY | O_DIRECTORY) else { return nil }
+    return (try? MountedHome.name(of: user, in: users.fd)) ?? nil
   }
 
   /// Where something is that a person typed: from the home, from the tree's root, or from the machine's.

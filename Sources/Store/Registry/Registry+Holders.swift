@@ -16,18 +16,19 @@ extension Registry {
     let number = Database.Value.integer(Int64(user))
     // What two accounts have decided could not be told apart afterwards.
     try requireOwnDecisions(of: user, in: database)
-    let nothingDecided = Self.nothingDecided
-    // Whoever was noted before has taken back all decisions, and may be gone.
+    let nothingAllowed = Self.nothingAllowed
+    // Whoever was noted before has taken back all that allows something, and may be gone. What is left
+    // refuses, and may be anybody's.
     guard let name = LocalAccounts.users.name(of: user) else {
-      return try database.run(["DELETE FROM holders WHERE user = ?1 AND ", nothingDecided], number)
+      return try database.run(["DELETE FROM holders WHERE user = ?1 AND ", nothingAllowed], number)
     }
     try database.run(
-      ["INSERT OR REPLACE INTO holders (user, name) SELECT ?1, ?2 WHERE ", nothingDecided], number,
+      ["INSERT OR REPLACE INTO holders (user, name) SELECT ?1, ?2 WHERE ", nothingAllowed], number,
       .text(name))
   }
 
-  private static let nothingDecided: StaticString = """
-    NOT EXISTS (SELECT 1 FROM consents WHERE user = ?1)
+  private static let nothingAllowed: StaticString = """
+    NOT EXISTS (SELECT 1 FROM consents WHERE user = ?1 AND allowed = 1)
     AND NOT EXISTS (SELECT 1 FROM grants WHERE user = ?1)
     AND NOT EXISTS (SELECT 1 FROM openers WHERE user = ?1)
     AND NOT EXISTS (SELECT 1 FROM volumes WHERE owner = ?1 AND place <> 'Users')
@@ -96,19 +97,28 @@ extension Registry {
 
   /// Whether there is something for a number that would be forgotten.
   func hasDecisions(of user: UInt32) throws(StoreError) -> Bool {
-    try use { (database) throws(StoreError) in try Self.countDecisions(of: user, in: database) > 0 }
+    try use { (database) throws(StoreError) in
+      try Self.countDecisions(of: user, withRefusals: true, in: database) > 0
+    }
+  }
+
+  /// Whether there is more than refusals.
+  func allowsSomething(of user: UInt32) throws(StoreError) -> Bool {
+    try use { (database) throws(StoreError) in
+      try Self.countDecisions(of: user, withRefusals: false, in: database) > 0
+    }
   }
 
   private static func countDecisions(
-    of user: UInt32, in database: borrowing Database
+    of user: UInt32, withRefusals: Bool, in database: borrowing Database
   ) throws(StoreError) -> Int64 {
     try database.count(
       """
-      SELECT (SELECT count(*) FROM consents WHERE user = ?1)
+      SELECT (SELECT count(*) FROM consents WHERE user = ?1 AND allowed >= ?2)
         + (SELECT count(*) FROM grants WHERE user = ?1)
         + (SELECT count(*) FROM openers WHERE user = ?1)
         + (SELECT count(*) FROM volumes WHERE owner = ?1 AND place <> 'Users')
-      """, .integer(Int64(user)))
+      """, .integer(Int64(user)), .integer(withRefusals ? 0 : 1))
   }
 
   /// Notes whose a home is that lies elsewhere, now that it can be looked at.

@@ -5,19 +5,25 @@ package import LinuxIO
 internal import Policy
 
 // What was decided under the number of an account is the account's, whatever its number is by now. The
-// account is known by its name, which is noted with the first decision (holders).
+// account is known by its name, which is noted with the first decision (holders); see NumberChanges.swift for
+// what a name proves.
 
 /// What becomes of what is noted under some numbers.
 struct NumberChanges: Equatable, Sendable {
   struct Move: Equatable, Sendable {
     let name: String
     let number: UInt32
+    /// Whether the account's home says that it is the same person: otherwise what allows something is
+    /// forgotten.
+    var isProven = false
   }
 
   /// The accounts that have other numbers by now, by the numbers that they had.
   var moves: [UInt32: Move] = [:]
-  /// Numbers that other accounts have now: those who had them are no accounts any more, or nobody knows who
-  /// they were.
+  /// Numbers that other accounts have now: those who had them are no accounts any more, or are called
+  /// otherwise, or nobody knows who they were.
+  ///
+  /// What allows something is forgotten.
   var former: Set<UInt32> = []
 
   var isEmpty: Bool { moves.isEmpty && former.isEmpty }
@@ -26,21 +32,18 @@ struct NumberChanges: Equatable, Sendable {
 extension Registry {
   /// The account that has decided something under a number, if it has another number by now.
   ///
-  /// Not if the number has the home of that name: whoever has it has all that is the account's. The login may
-  /// be called otherwise by now, and somebody else as it was.
+  /// Not if the number has the home of that name in the store: whoever has it has all that is the account's.
+  /// The login may be called otherwise by now, and somebody else as it was. A home elsewhere may have been
+  /// away when the account got another number, and does not count.
   func changedHolder(
     of user: UInt32, in database: borrowing Database, _ accounts: LocalAccounts = .users
   ) throws(StoreError) -> NumberChanges.Move? {
     let noted = try database.rows("SELECT name FROM holders WHERE user = ?", .integer(Int64(user))) {
       (row) throws(StoreError) in try row.text(0)
     }.first
-    guard let noted, let number = accounts.id(of: noted), number != user else { return nil }
-    let elsewhere = try database.count(
-      """
-      SELECT count(*) FROM home_owners JOIN volumes ON id = volume
-      WHERE place = 'Users' AND name = ? AND home_owners.owner = ?
-      """, .bytes(Array(noted.utf8)), .integer(Int64(user)))
-    if elsewhere > 0 || ownerOfHome(noted) == user { return nil }
+    guard let noted, let number = accounts.id(of: noted), number != user, ownerOfHome(noted) != user else {
+      return nil
+    }
     return NumberChanges.Move(name: noted, number: number)
   }
 
@@ -81,16 +84,20 @@ extension Registry {
   }
 
   /// Moves what was decided under numbers to the numbers that those who have decided it have now, all at
-  /// once, and forgets what former accounts have decided.
+  /// once, and forgets what allows something where nobody knows whether it is the same person; gives what was
+  /// forgotten under each number.
   ///
   /// Where an account has decided again under its new number, that counts. Who a former account was stays
   /// noted: 'insula user add' sets aside what else there is of it.
-  func follow(_ changes: NumberChanges) throws(StoreError) {
+  func follow(_ changes: NumberChanges) throws(StoreError) -> [UInt32: Forgotten] {
     try changeTypes(of: nil) { (database) throws(StoreError) in
+      var forgotten: [UInt32: Forgotten] = [:]
       for user in changes.former {
-        for table in decisions {
-          try database.run(["DELETE FROM "] + table.rows, .integer(Int64(user)))
-        }
+        forgotten[user] = try Self.forgetAllowed(of: user, withVolumes: true, in: database)
+      }
+      // Volumes follow a name: each has to be confirmed again.
+      for (user, move) in changes.moves where !move.isProven {
+        forgotten[user] = try Self.forgetAllowed(of: user, withVolumes: false, in: database)
       }
       // Nobody's numbers meanwhile: accounts may have exchanged theirs.
       for user in changes.moves.keys {
@@ -121,7 +128,27 @@ extension Registry {
         try database.run(
           "INSERT OR REPLACE INTO holders (user, name) VALUES (?, ?)", values.1, .text(move.name))
       }
+      return forgotten
     }
+  }
+
+  /// Forgets what a user has decided, but for refusals.
+  private static func forgetAllowed(
+    of user: UInt32, withVolumes: Bool, in database: borrowing Database
+  ) throws(StoreError) -> Forgotten {
+    let number = Database.Value.integer(Int64(user))
+    var forgotten = Forgotten()
+    try database.run("DELETE FROM consents WHERE user = ? AND allowed = 1", number)
+    forgotten.consents = database.changes
+    try database.run("DELETE FROM grants WHERE user = ?", number)
+    forgotten.grants = database.changes
+    try database.run("DELETE FROM openers WHERE user = ?", number)
+    forgotten.openers = database.changes
+    guard withVolumes else { return forgotten }
+    // A home that lies elsewhere is its volume's, and counts as a home.
+    try database.run("DELETE FROM volumes WHERE owner = ? AND place <> 'Users'", number)
+    forgotten.volumes = database.changes
+    return forgotten
   }
 
   /// Notes containers for other users, all at once; false, and nothing is changed, if one of these has
@@ -180,8 +207,6 @@ private struct DecisionTable: Sendable {
   let user: StaticString
   /// What of it is the user's own.
   let own: [StaticString]
-
-  var rows: [StaticString] { [name, " WHERE "] + own }
 }
 
 private let decisions = [

@@ -12,6 +12,13 @@ extension Registry {
     package var grants = 0
     package var openers = 0
     package var volumes = 0
+
+    package var words: String {
+      [
+        "\(consents) consents", "\(grants) grants", "\(openers) apps chosen for documents",
+        "\(volumes) volumes",
+      ].joined(separator: ", ")
+    }
   }
 
   /// Forgets all that counts for a user: whoever gets the number next begins with nothing.

@@ -55,3 +55,11 @@ final class FrozenDisk {
 
   deinit { thaw() }
 }
+
+/// Whether a thread of a process waits for a disk, be it in whichever call.
+func waitsForDisk(_ process: Int32) -> Bool {
+  let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+  return threads.contains { thread in
+    ProcessID.field("State", of: "\(process)/task/\(thread)")?.hasPrefix("D") == true
+  }
+}

@@ -23,7 +23,7 @@ extension FrozenHomeTests {
           + ">/dev/null 2>&1 </dev/null &",
       ])
     try #require(begun.status == 0, "\(begun)")
-    #expect(eventually { isWaiting(daemon) })
+    #expect(eventually { waitsForDisk(daemon) })
     try expect(nil, "update", bundle("Own", "2"))
     try expect(anna, "run", own, "--", "true")
     try expect(nil, "uninstall", own)

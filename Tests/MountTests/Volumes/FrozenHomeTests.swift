@@ -156,7 +156,7 @@ struct FrozenHomeTests {
     defer { disk.thaw() }
     try client.send("mkdir", shop.mounted.path("Users/\(carl.account.name)/Documents/waits"), "448")
     let daemon = try #require(try shop.mounted.daemon())
-    #expect(eventually { isWaiting(daemon) })
+    #expect(eventually { waitsForDisk(daemon) })
     let others = try Program.run(
       become + [
         "timeout", "-s", "KILL", Self.limit, "sh", "-c", "cd \"$0\" && mkdir $(seq -f %g/x 2500)", place,
@@ -165,14 +165,6 @@ struct FrozenHomeTests {
     #expect(try client.answer(milliseconds: 0) == nil)
     disk.thaw()
     #expect(try client.answer()?.errno == 0)
-  }
-
-  /// Whether a thread of a process waits for a disk.
-  func isWaiting(_ process: Int32) -> Bool {
-    let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
-    return threads.contains { thread in
-      ProcessID.field("State", of: "\(process)/task/\(thread)")?.hasPrefix("D") == true
-    }
   }
 
   // MARK: Another worker
@@ -285,7 +277,7 @@ struct FrozenHomeTests {
     let disk = try freeze()
     defer { disk.thaw() }
     try go()
-    #expect(eventually { isWaiting(before) })
+    #expect(eventually { waitsForDisk(before) })
     #expect(kill(before, SIGKILL) == 0)
     #expect(try eventually { try shop.mounted.daemon().map { $0 != before } ?? false })
     try expectOthersAreServed()
