@@ -108,26 +108,40 @@ internal import Testing
     return owner == account.uid
   }
 
-  @Test func nothingCountsForAWrongNumber() throws {
-    var seen: Set<Bool> = []
-    var points = 0
-    // The last part is where the home and the registry change hands.
+  /// How many points a whole run has; on a busy machine it may be more.
+  private func countStops() throws -> Int {
     try begin()
     let whole = try Program.run([Stopped.path, "\(Int32.max)", "adopt", made.path, account.name])
     try #require(whole.status == 0, "\(whole.errors)")
     let stops = try #require(Int(whole.output.split(separator: "\n").last ?? ""))
     try #require(stops > 200)
     #expect(try check(.done, "the end"))
-    for stop in Array(stride(from: 1, to: stops - 200, by: stops / 40))
-      + Array(stride(from: stops - 200, to: stops + 40, by: 4))
-    {
-      try begin()
-      let end = try Stopped.run(at: stop, ["adopt", made.path, account.name])
-      if case .failed(let why) = end { throw MountedStore.Failure(words: why) }
-      seen.insert(try check(end, "\(stop) of \(stops)"))
-      if end == .done { break }
-      points += 1
+    return stops
+  }
+
+  @Test func nothingCountsForAWrongNumber() throws {
+    var seen: Set<Bool> = []
+    /// How many of these points a run had.
+    func stop(at points: some Sequence<Int>) throws -> Int {
+      var passed = 0
+      for point in points {
+        try begin()
+        let end = try Stopped.run(at: point, ["adopt", made.path, account.name])
+        if case .failed(let why) = end { throw MountedStore.Failure(words: why) }
+        seen.insert(try check(end, "\(point)"))
+        if end == .done { break }
+        passed += 1
+      }
+      return passed
     }
-    #expect(points >= 60 && seen == [false, true])
+    var stops = try countStops()
+    #expect(try stop(at: stride(from: 1, to: stops - 200, by: stops / 40)) >= 20)
+    // The last part is where the home and the registry change hands.
+    var passed = 0
+    for _ in 0..<3 where passed < 40 {
+      passed = try stop(at: stride(from: stops - 200, to: stops + 40, by: 4))
+      if passed < 40 { stops = try countStops() }
+    }
+    #expect(passed >= 40 && seen == [false, true])
   }
 }
