@@ -148,6 +148,8 @@ extension Installer {
     }
     settle(intent, isDone: true)
     try commit(noted, directory)
+    // As whoever was stopped would have done next; what stands in the way there keeps no app from changes.
+    _ = try? completeContainers(of: intent.app, before: intent.before)
   }
 
   private func abandon(_ noted: NotedIntent) throws(AppFailure) {

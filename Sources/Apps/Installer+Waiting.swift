@@ -131,9 +131,10 @@ extension Installer {
     guard let waiting = try? registry.waitingUpdates(), let intents = try? registry.intents() else { return }
     // What is just being put in place is known until that is done.
     let known = Set(waiting.map(\.name) + intents.compactMap(\.intent.waiting))
-    guard let entries = try? updates.entries() else { return }
-    for entry in entries where !known.contains(String(decoding: entry.name, as: UTF8.self)) {
-      try? updates.removeTree(entry.name)
+    guard let entries = try? updates.entries(), let directory = try? updates.duplicated() else { return }
+    let unknown = entries.map(\.name).filter { !known.contains(String(decoding: $0, as: UTF8.self)) }
+    try? Leftovers.ofProcess.remove(unknown, from: directory) { (updates, name) throws(Errno) in
+      try? updates.removeTree(name)
     }
   }
 

@@ -16,6 +16,8 @@ package final class UserWork: Sendable {
     case user(UInt32)
     /// An app of everybody's, by its path.
     case app(String)
+    /// What concerns the whole store.
+    case store
   }
   private struct Piece: Sendable {
     let name: String

@@ -243,12 +243,9 @@ final class AppService: Sendable {
 
   /// Deletes what was taken out of the tree; nobody waits for that, and the next daemon deletes what is left.
   private func removeLeft() {
-    let thread = try? JoinableThread(name: "left") { [store] in
-      do throws(StoreError) { try store.removeLeft() } catch {
-        DaemonLog.write("can't delete what was taken out of the tree: \(error)")
-      }
+    do throws(StoreError) { try store.removeLeft() } catch {
+      DaemonLog.write("can't delete what was taken out of the tree: \(error)")
     }
-    thread?.detach()
   }
 
   /// Throws away what apps can make again, where nobody has asked for it; whether there was anything.

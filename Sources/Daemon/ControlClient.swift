@@ -55,6 +55,9 @@ package final class ControlClient: Sendable {
     try receiveReply(milliseconds: milliseconds)
   }
 
+  /// Whether all that was sent has been read by the other end.
+  package var hasBeenHeard: Bool { (try? LocalSocket.unheard(socket.fd)) == 0 }
+
   /// Has something to read when there is an answer, or none will come.
   package var fd: FD { socket.fd }
 

@@ -16,6 +16,7 @@ package struct ControlPlace: Sendable {
 
   /// The directory of this user's own daemons; nil if the session gave them no place for such things.
   package let ownDirectory: String?
+  private let directories: [String]
 
   /// `runtimeDirectory` is what `XDG_RUNTIME_DIR` says.
   package init(uid: UInt32, runtimeDirectory: String?) {
@@ -26,6 +27,15 @@ package struct ControlPlace: Sendable {
     } else {
       ownDirectory = nil
     }
+    directories =
+      ownDirectory == Self.systemDirectory
+      ? [Self.systemDirectory] : [Self.systemDirectory, ownDirectory].compactMap { $0 }
+  }
+
+  /// For tests: one directory, and none of the machine's.
+  init(only directory: String) {
+    ownDirectory = directory
+    directories = [directory]
   }
 
   /// Starts to listen for a store whose lock the caller holds.
@@ -61,30 +71,32 @@ package struct ControlPlace: Sendable {
     }
   }
 
-  private var directories: [String] {
-    ownDirectory == Self.systemDirectory
-      ? [Self.systemDirectory] : [Self.systemDirectory, ownDirectory].compactMap { $0 }
-  }
-
   /// All daemons that can be reached from here, each with how it describes itself, up to the one that is
   /// sought.
   ///
   /// All are asked at once: one that does not answer, since it was stopped or its disk hangs, delays only who
-  /// seeks what no other one is.
+  /// seeks what no other one is. One that does not even take the question, as what is left of a daemon that
+  /// was killed, delays them for a moment, unless `isThere` says that there is one to wait for.
   package func daemons(
+    isThere: Bool = false, patience: Int32 = Self.patience,
     upTo isSought: (DaemonStatus) -> Bool = { _ in false }
   ) -> [(client: ControlClient, status: DaemonStatus)] {
     var asked = directories.flatMap(Self.askAll)
     var found: [(client: ControlClient, status: DaemonStatus)] = []
-    let end = monotonicNanoseconds() + UInt64(Self.patience) * 1_000_000
+    let begin = monotonicNanoseconds()
+    let end = begin + UInt64(patience) * 1_000_000
+    let endOfTaking = isThere ? end : begin + UInt64(Self.patienceForTaking) * 1_000_000
     while !asked.isEmpty {
       let now = monotonicNanoseconds()
       guard now < end else { break }
+      if now >= endOfTaking {
+        asked.removeAll { !$0.hasBeenHeard }
+        if asked.isEmpty { break }
+      }
       // Rounded up: a wait of nothing would only look.
-      let left = Int32((end - now) / 1_000_000) + 1
-      guard let ready = try? waitForAny(of: asked.map(\.fd), milliseconds: left),
-        let index = ready.firstIndex(of: true)
-      else { break }
+      let left = Int32(((now < endOfTaking ? endOfTaking : end) - now) / 1_000_000) + 1
+      guard let ready = try? waitForAny(of: asked.map(\.fd), milliseconds: left) else { break }
+      guard let index = ready.firstIndex(of: true) else { continue }
       guard let answer = Self.answer(of: asked.remove(at: index), milliseconds: left) else { continue }
       found.append(answer)
       if isSought(answer.status) { break }
@@ -93,7 +105,9 @@ package struct ControlPlace: Sendable {
   }
 
   /// How long a daemon may take to say who it is.
-  private static let patience: Int32 = 5000
+  package static let patience: Int32 = 5000
+  /// How long it may take to read the question.
+  private static let patienceForTaking = 1000
 
   /// Asks all that listen in a directory who they are.
   private static func askAll(in path: String) -> [ControlClient] {

@@ -91,6 +91,7 @@ struct Keeper {
         if failures == 1 { DaemonLog.write("can't start another process yet: \(error.message)") }
         guard failures < Self.mostFailures else {
           giveUp("no process can be started that serves", false)
+          closeAll()
           _exit(1)
         }
         pause(milliseconds: 200)
@@ -111,6 +112,7 @@ struct Keeper {
       }
       if clx_exit_status(status) == Self.leaseIsLost, kept.isServing {
         giveUp("the lease on the store is over, and another machine may have it", true)
+        closeAll()
         _exit(1)
       }
       guard clx_exit_status(status) < 0, kept.isServing else { exit(like: status) }
@@ -123,6 +125,7 @@ struct Keeper {
         let times = deaths.count == 1 ? "once" : "\(deaths.count) times"
         giveUp(
           "the process that serves has died \(times) in \(Self.deathSeconds) s\(lastSignal)", false)
+        closeAll()
         _exit(1)
       }
       pause(milliseconds: patience(untilLast: restarts - deaths.count))
@@ -366,9 +369,14 @@ struct Keeper {
     }
   }
 
+  /// Threads of workers that were left behind have the same table of descriptors: what stayed open of it
+  /// would have callers wait for an answer that nobody gives.
+  private func closeAll() { _ = clx_close_range(0, .max, 0) }
+
   private func exit(like status: Int32) -> Never {
     // Threads of the worker that were left behind have the store's lock as well.
     if let lock = kept.descriptor(.storeLock) { try? lock.unlock() }
+    closeAll()
     let code = clx_exit_status(status)
     if code >= 0 { _exit(code) }
     // As if we had been ended so: whoever waits for us is told the truth.

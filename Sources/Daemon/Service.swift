@@ -101,6 +101,7 @@ package enum Service {
     // Before anything else is opened.
     let left = kept.flatMap { $0.hasPredecessor ? LeftDescriptors($0, store) : nil }
     FormerWorkers.watch { DyingWorker($0) != nil }
+    Leftovers.ofProcess.servesOthers { DaemonLog.write($0) }
     if kept?.hasPredecessor == true { store.goesOn() }
     let log = try eventLog(store, settings)
     let apps = try AppService(store, settings, log, isSuccessor: kept?.hasPredecessor == true)

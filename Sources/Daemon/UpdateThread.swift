@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import LinuxIO
 
 /// The thread that puts updates in place which have waited until their apps run no more.
@@ -13,7 +14,7 @@ final class UpdateThread: Sendable {
     self.views = views
     thread = try JoinableThread(name: "updates") {
       apps.recoverHomes()
-      apps.clear()
+      UserWork.ofProcess.begin(for: .store, as: "clear") { apps.clear() }
       var ended: UInt64? = 0
       repeat {
         apps.placeUpdates { views.isOver }

@@ -55,13 +55,34 @@ package enum LocalSocket {
     }
   }
 
-  /// Connects to what listens under `name`; ECONNREFUSED if nobody does any more.
+  /// Connects to what listens under `name`; ECONNREFUSED if nobody does any more, and EAGAIN if its queue
+  /// stays full, since it takes nobody in.
   package static func connect(in directory: FD, name: String) throws(Errno) -> OwnedFD {
     let socket = try make()
+    try setPatience(seconds: 1, of: socket.fd)
     try withAddress(directory, name) { (address, length) throws(Errno) in
       try retrying { Glibc.connect(socket.fd.raw, address, length) }
     }
+    try setPatience(seconds: 0, of: socket.fd)
     return socket
+  }
+
+  /// How long whoever connects or sends waits for room; 0 is without an end.
+  ///
+  /// Corresponds to SO_SNDTIMEO.
+  private static func setPatience(seconds: Int, of socket: FD) throws(Errno) {
+    var value = timeval(tv_sec: seconds, tv_usec: 0)
+    let size = socklen_t(MemoryLayout<timeval>.size)
+    try check(setsockopt(socket.raw, SOL_SOCKET, SO_SNDTIMEO, &value, size))
+  }
+
+  /// How much of what was sent the other end has not read; not in bytes.
+  ///
+  /// Corresponds to the ioctl `SIOCOUTQ`.
+  package static func unheard(_ socket: FD) throws(Errno) -> Int {
+    var count: Int32 = 0
+    try check(clx_ioctl(socket.raw, UInt(TIOCOUTQ), &count))
+    return Int(count)
   }
 
   /// Connects to a socket of somebody's who must be the one to answer (EACCES), and need not (EAGAIN).

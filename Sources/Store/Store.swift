@@ -190,13 +190,16 @@ package final class Store: Sendable {
     }
   }
 
-  /// Moves what is left to where ``removeLeft()`` finds it: to remove it may take minutes, and who takes over
-  /// a mount lets nobody wait.
+  /// Gives what is left names by which ``removeLeft()`` finds it: to remove it may take minutes, and who
+  /// takes over a mount lets nobody wait.
+  ///
+  /// In the same directory: a directory that goes to another one is locked for that in the kernel, where a
+  /// thread of the former daemon may wait that a user keeps waiting.
   private static func putAside(_ names: [[UInt8]], in staging: FD) throws(Errno) {
-    guard !names.isEmpty else { return }
-    let aside = try staging.openDirectory(newNameAside(), makingWith: 0o700)
     for name in names {
-      try name.withName { (name) throws(Errno) in try staging.rename(name, to: aside.fd, name, flags: 0) }
+      try name.withName { (name) throws(Errno) in
+        try staging.rename(name, to: staging, newNameAside(), flags: UInt32(CLX_RENAME_NOREPLACE))
+      }
     }
   }
 
@@ -206,20 +209,18 @@ package final class Store: Sendable {
   private static let asidePrefix = "left-"
   private static func isAside(_ name: [UInt8]) -> Bool { name.starts(with: asidePrefix.utf8) }
 
-  /// Removes what earlier daemons were stopped in, while this process serves the store.
+  /// Removes what earlier daemons were stopped in; a process that serves the store does not wait for it.
   package func removeLeft() throws(StoreError) {
     let staging = try openStaging()
-    try explaining("clear", stagingPath) { () throws(Errno) in
-      // One thread at a time, since others would not find what one removes.
-      try Self.removing.withLock { (_) throws(Errno) in
-        for entry in try staging.fd.entries() where Self.isAside(entry.name) {
-          try staging.fd.removeTree(entry.name)
-        }
+    do throws(Errno) {
+      let left = try staging.fd.entries().map(\.name).filter(Self.isAside)
+      try Leftovers.ofProcess.remove(left, from: staging) { (staging, name) throws(Errno) in
+        try staging.removeTree(name)
       }
+    } catch {
+      throw StoreError(error, doing: "clear", path: stagingPath)
     }
   }
-
-  private static let removing = Mutex(())
 
   /// Notes in the lock where the store is mounted, for the message that others get.
   package func announce(mountPoint: String) {

@@ -3,8 +3,9 @@
 """Holds the kernel's locks of files: PROGRAM FILE...
 
 PROGRAM is silent-filesystem.c, built. Each file is made and written to, from memory that this filesystem would
-have to fill: the kernel holds the file's lock as long as that does not happen. Prints "held", and stays until
-its input ends. Needs a user namespace of the caller's own (unshare -Urmp).
+have to fill: the kernel holds the file's lock as long as that does not happen. A FILE that begins with "read:"
+is only read, past the cache, into such memory. Prints "held", and stays until its input ends. Needs a user
+namespace of the caller's own (unshare -Urmp).
 """
 import mmap, os, subprocess, sys, tempfile, time
 
@@ -19,11 +20,19 @@ silent = os.open(f"{base}/memory", os.O_RDONLY)
 reading, writing = os.pipe()
 for name in files:
     if os.fork() == 0:
-        memory = mmap.mmap(silent, 100, mmap.MAP_PRIVATE, mmap.PROT_READ)
-        written = os.open(name, os.O_WRONLY | os.O_CREAT, 0o666)
+        is_read = name.startswith("read:")
+        rights = mmap.PROT_READ | (mmap.PROT_WRITE if is_read else 0)
+        memory = mmap.mmap(silent, 4096 if is_read else 100, mmap.MAP_PRIVATE, rights)
+        if is_read:
+            file = os.open(name.removeprefix("read:"), os.O_RDONLY | os.O_DIRECT)
+        else:
+            file = os.open(name, os.O_WRONLY | os.O_CREAT, 0o666)
         # Its number in the namespace whose /proc this is.
         os.write(writing, os.readlink("/proc/self").encode() + b"\n")
-        os.write(written, memoryview(memory))
+        if is_read:
+            os.preadv(file, [memory], 0)
+        else:
+            os.write(file, memoryview(memory))
         os._exit(0)
 with os.fdopen(reading) as numbers:
     writers = [next(numbers).strip() for _ in files]

@@ -161,6 +161,38 @@ struct HeldLockTests {
     #expect(!log.contains("ending what serves"), "\(log)")
   }
 
+  /// What such a deletion has left is removed by the next worker, which waits for the same.
+  @Test func whatADeletionLeavesKeepsNobodyFromChangingApps() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    try run.mounted.temporary.makeDirectory("made", mode: 0o755)
+    let made = run.mounted.temporary.appending("made")
+    try run.succeed("new-app", "Own", made)
+    try run.succeed("sign", "\(made)/Own.app", "--identity", "tester")
+    try #require(Program.run(["chmod", "-R", "a+rX", made]).status == 0)
+    let installed = try run.shell("insula install \(made)/Own.app")
+    try #require(installed.ending == .ok, "\(installed)")
+    let bundle = run.mounted.path("Users/\(run.user.name)/Applications/Own.app")
+    let holder = try hold(["read:\(bundle)/Contents/Info.plist"])
+    let worker = try #require(try run.mounted.daemon())
+    let removal = try Background(
+      [Program.insula, "uninstall", "org.example.own", "--store", run.mounted.point], as: run.user,
+      output: run.mounted.temporary.appending("uninstalled"), run.mounted.temporary)
+    #expect(eventually { waits(worker, in: "vfs_unlink") })
+    #expect(kill(worker, SIGKILL) == 0)
+    try othersAreServed("after")
+    let change = "timeout 60 sh -c '\"$INSULA\" install --store \"$POINT\" \(made)/Own.app"
+    let uninstall = "\"$INSULA\" uninstall --store \"$POINT\" org.example.own'"
+    let changed = try run.shell("\(change) && \(uninstall)", as: other.account)
+    #expect(changed.ending == .ok, "\(changed)")
+    #expect(eventually { run.mounted.daemonLog?.contains("is not removed yet") == true })
+    let staging = run.mounted.temporary.appending("store/state/staging")
+    try holder.end()
+    try removal.end()
+    #expect(eventually { (try? FileManager.default.contentsOfDirectory(atPath: staging)) == [] })
+  }
+
   /// A rename whose caller was killed while it waited, and that is done then all the same.
   @Test func aLateRenameIsKnown() throws {
     let directory = try directory(.home)

@@ -129,6 +129,21 @@ package final class DataCopy {
     }
   }
 
+  /// Copies a file that is open for reading under a name.
+  package func copy(file: SharedFD, named name: [UInt8], in target: FD) throws(TreeCopyFailure) {
+    path = [name]
+    depthOfTop = path.count
+    (failure, top) = (nil, nil)
+    do throws(Errno) {
+      try file.use { (file) throws(Errno) in
+        let device = try doing("examine") { () throws(Errno) in UInt64(try file.status().st_dev) }
+        try name.withName { (name) throws(Errno) in try copyFile(file, to: name, in: target, device) }
+      }
+    } catch {
+      throw failure ?? TreeCopyFailure(path: "", reason: .failed(doing: "copy", error))
+    }
+  }
+
   /// Copies a directory that is open, with all that is in it, to a new one.
   package func copy(tree: FD, to name: Name, in target: FD) throws(TreeCopyFailure) {
     path = []

@@ -83,15 +83,9 @@ package final class StagedTree {
     }
   }
 
-  /// One thread at a time on one filesystem: what another one removes just now is in nobody's way.
   private static func clear(_ workshop: Workshop) throws(Errno) {
-    let device = UInt64(try workshop.directory.statusInMemory().st_dev)
-    try clearing.with(device) { () throws(Errno) in
-      try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
-    }
+    try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
   }
-
-  private static let clearing = KeyedTurns<UInt64>()
 
   /// The top, open for reading.
   package func open() throws(Errno) -> OwnedFD {

@@ -63,7 +63,9 @@ package final class AppContainer {
   /// Removes what was left by those who were stopped.
   func clear(_ workshop: Workshop) throws(DataFailure) {
     try explaining("clear", path) { () throws(Errno) in
-      try workshop.clear { (directory, name) throws(Errno) in try access.removeTree(name, in: directory) }
+      try workshop.clear { [access] (directory, name) throws(Errno) in
+        try access.removeTree(name, in: directory)
+      }
     }
   }
 

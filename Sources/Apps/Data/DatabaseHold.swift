@@ -15,11 +15,16 @@ package import LinuxIO
 /// patience that a program has set. With a write-ahead log nobody waits: writers add to the log, and only its
 /// way into the database is put off.
 package struct DatabaseHold: ~Copyable {
-  /// The files besides the database itself that belong to the copy, in one directory with it.
-  package let companions: [[UInt8]]
+  /// A file that belongs to the copy, with its name in the directory of the database.
+  package struct File {
+    package let name: [UInt8]
+    package let fd: SharedFD
+  }
+  /// The database itself first.
+  package let files: [File]
 
   private let name: [UInt8]
-  private let database: OwnedFD
+  private let database: SharedFD
   /// What programs share about a write-ahead log; there only while one uses the database.
   private let shared: SharedFD?
 
@@ -66,11 +71,16 @@ package struct DatabaseHold: ~Copyable {
     in directory: FD
   ) {
     self.name = name
-    self.database = database
+    self.database = SharedFD(database)
     self.shared = shared
-    self.companions = companions.map { name + $0 }.filter {
-      (try? directory.status(of: $0))?.isRegular == true
+    var files = [File(name: name, fd: self.database)]
+    for suffix in companions {
+      guard let file = try? directory.open(name + suffix, Self.flags),
+        (try? file.fd.status())?.isRegular == true
+      else { continue }
+      files.append(File(name: name + suffix, fd: SharedFD(file)))
     }
+    self.files = files
   }
 
   private static let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
@@ -101,7 +111,10 @@ package struct DatabaseHold: ~Copyable {
       guard let named = try? directory.status(of: name), let held = try? file.status() else { return false }
       return named.isSameObject(as: held)
     }
-    guard leads(name, to: database.fd) else { return false }
+    func leads(_ file: File) -> Bool {
+      (try? file.fd.use { (fd) throws(Errno) in leads(file.name, to: fd) }) == true
+    }
+    guard files.allSatisfy(leads) else { return false }
     guard let shared else { return !directory.has(name + Self.sharedMemory) }
     return (try? shared.use { (file) throws(Errno) in leads(name + Self.sharedMemory, to: file) }) == true
   }

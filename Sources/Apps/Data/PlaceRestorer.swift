@@ -76,14 +76,13 @@ package final class PlaceRestorer {
   private func restore(_ source: FD, to target: FD, at place: [[UInt8]], _ isRehearsal: Bool, finishing: Bool)
   {
     let entries: [(name: [UInt8], type: UInt8)]
+    let bench = RestoreBench(in: target, access, isShared: keepsOwners)
     do throws(Errno) {
-      if !isRehearsal {
-        // What others have given such a name is not ours to wait for.
-        try Workshop(directory: target, prefix: Self.prefix).clear { (directory, name) throws(Errno) in
-          if try directory.status(of: name).st_uid == ProcessID.user {
-            try access.removeTree(name, in: directory)
-          }
-        }
+      for left in isRehearsal ? [] : try bench.clear() {
+        fail(
+          place + [left],
+          "a restore that was stopped has left it, and others may have something in it; "
+            + "remove it when nobody needs it")
       }
       entries = try source.entries()
     } catch {
@@ -106,9 +105,14 @@ package final class PlaceRestorer {
         if isRehearsal {
           if target.has(entry.name) { replaced += 1 }
         } else {
-          replace(path, from: source, in: target)
+          replace(path, from: source, in: target, bench)
         }
       }
+    }
+    if let left = bench.close() {
+      fail(
+        place + [Array(left.utf8)], "it has what others have put into what was replaced; give it back to them"
+      )
     }
     if finishing, !isRehearsal { finish(target, as: source, place) }
   }
@@ -142,43 +146,64 @@ package final class PlaceRestorer {
     merge(path, from: source, to: target, false, finishing: true)
   }
 
-  private func replace(_ path: [[UInt8]], from source: FD, in target: FD) {
-    guard let name = path.last else { return }
-    let temporary = Workshop(directory: target, prefix: Self.prefix).newName()
+  private func replace(_ path: [[UInt8]], from source: FD, in target: FD, _ bench: RestoreBench) {
+    do throws(Errno) {
+      try bench.with { (directory, temporary) throws(Errno) in
+        let owner = keepsOwners ? try source.status(of: path.last ?? []).st_uid : ProcessID.user
+        guard replace(path, from: source, in: target, by: temporary, in: directory) else {
+          // Nobody but us has had it.
+          try? access.removeTree(temporary, in: directory)
+          return
+        }
+        for kept in bench.remove(temporary, in: directory, of: owner) {
+          fail(path + kept.path, "it is not its owner's, and is kept as '\(kept.name)' beside it")
+        }
+      }
+    } catch {
+      fail(path, "nothing can be made beside it (\(error.message))")
+    }
+  }
+
+  /// False if nothing has got the name; then what was made is to be removed, otherwise what had it before.
+  private func replace(
+    _ path: [[UInt8]], from source: FD, in target: FD, by temporary: String, in directory: FD
+  ) -> Bool {
+    guard let name = path.last else { return false }
     do throws(TreeCopyFailure) {
       try copy.copy(
-        name, from: source, to: Array(temporary.utf8), in: target, place: path.dropLast().map(\.text))
+        name, from: source, to: Array(temporary.utf8), in: directory, place: path.dropLast().map(\.text))
     } catch {
-      try? access.removeTree(temporary, in: target)
-      return fail(path, "\(error)")
+      fail(path, "\(error)")
+      return false
     }
     // Nothing is made of a pipe.
-    guard target.has(temporary) else { return }
+    guard directory.has(temporary) else { return false }
     do throws(Errno) {
-      try put(temporary, name, in: target)
+      try put(temporary, from: directory, as: name, in: target)
     } catch {
-      try? access.removeTree(temporary, in: target)
       // A directory that must stay is filled.
       let mustStay = error == .EPERM || error == .EACCES
       if mustStay, path.count < Self.depthLimit, source.hasDirectory(name), target.hasDirectory(name) {
-        return merge(path, from: source, to: target, false, finishing: true)
+        merge(path, from: source, to: target, false, finishing: true)
+      } else {
+        fail(path, mustStay ? "what is there is protected by its ACL, its flags or its owner" : error.message)
       }
-      return fail(
-        path, mustStay ? "what is there is protected by its ACL, its flags or its owner" : error.message)
+      return false
     }
     do throws(Errno) {
       try secure()
     } catch {
       fail(path, "it is there, but its ACL or flags can't be set (\(error.message))")
     }
-    // What has this name now is the old one, if there was one.
-    try? access.removeTree(temporary, in: target)
+    return true
   }
 
   /// Gives it its name, which what was there may have had before.
-  private func put(_ temporary: String, _ name: [UInt8], in target: FD) throws(Errno) {
+  private func put(
+    _ temporary: String, from directory: FD, as name: [UInt8], in target: FD
+  ) throws(Errno) {
     let exists = target.has(name)
-    try target.rename(
+    try directory.rename(
       Array(temporary.utf8), to: target, name,
       flags: UInt32(exists ? CLX_RENAME_EXCHANGE : CLX_RENAME_NOREPLACE))
     if exists { replaced += 1 }

@@ -48,7 +48,10 @@ struct DaemonSearch {
         return found
       }
     }
-    let running = place.daemons { status in paths.first.map { Self.isMeant(status, by: $0) } ?? false }
+    let isThere = paths.contains { Self.mount(at: $0) != nil }
+    let running = place.daemons(isThere: isThere) { status in
+      paths.first.map { Self.isMeant(status, by: $0) } ?? false
+    }
     for path in paths {
       if let found = running.first(where: { Self.isMeant($0.status, by: path) }) { return found }
       guard let mount = Self.mount(at: path) else {

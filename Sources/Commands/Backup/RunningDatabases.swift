@@ -132,15 +132,18 @@ final class RunningDatabases {
         guard let hold = try DatabaseHold.take(name, in: directory) else { return false }
         guard share.databases > 0 else { throw .EMFILE }
         let target = try Self.directory(above, in: place)
-        let files = [name] + hold.companions
-        let sizes = files.compactMap { try? directory.status(of: $0).st_size }
-        let bytes = sizes.reduce(Int64(0)) { $0.adding(clamped: Int64($1)) }
+        let files = hold.files
+        var bytes: Int64 = 0
+        for file in files {
+          bytes = bytes.adding(
+            clamped: try file.fd.use { (fd) throws(Errno) in Int64(try fd.status().st_size) })
+        }
         guard bytes <= share.bytes else { throw .ENOSPC }
         share.bytes -= bytes
         var isWhole = false
-        defer { if !isWhole { for file in files { try? target.fd.remove(file, directory: false) } } }
+        defer { if !isWhole { for file in files { try? target.fd.removeTree(file.name) } } }
         copies += 1
-        isWhole = try copyFiles(files, from: directory, to: target.fd) && hold.isKept(in: directory)
+        isWhole = try copyFiles(files, to: target.fd) && hold.isKept(in: directory)
         if isWhole {
           share.databases -= 1
           return true
@@ -158,9 +161,11 @@ final class RunningDatabases {
   }
 
   /// False if one of them was removed meanwhile.
-  private func copyFiles(_ files: [[UInt8]], from directory: FD, to target: FD) throws(Errno) -> Bool {
+  ///
+  /// What is held is copied, and not what has its name by now: that may be a directory of any size.
+  private func copyFiles(_ files: [DatabaseHold.File], to target: FD) throws(Errno) -> Bool {
     do throws(TreeCopyFailure) {
-      for file in files { try copy.copy(file, from: directory, in: target) }
+      for file in files { try copy.copy(file: file.fd, named: file.name, in: target) }
       return true
     } catch {
       guard case .failed(_, let code) = error.reason else { throw .EIO }

@@ -48,7 +48,7 @@ extension Store {
     let team = Metadata(isSystem: description.mode == .system).note(of: container.fd)?.team
     if let team, team != app.signer, try !registry.isSuccessor(app.signer, of: team) { return .withheld }
     guard isHere else { return team == nil ? .withheld : .incomplete(isThere: true) }
-    let isWhole = record.identity != nil && isWhole(container.fd, kind, app)
+    let isWhole = record.identity != nil && isWhole(container.fd, record, app)
     return isWhole ? .whole(record) : .incomplete(isThere: true)
   }
 
@@ -61,13 +61,19 @@ extension Store {
     }
   }
 
-  private func isWhole(_ container: FD, _ kind: ContainerKind, _ app: InstalledApp) -> Bool {
+  private func isWhole(_ container: FD, _ record: ContainerRecord, _ app: InstalledApp) -> Bool {
+    let kind = record.kind
     func status(_ path: String) -> FileStatus? { try? container.status(at: path) }
     for directory in ContainerLayout.directories(of: kind) where status(directory)?.isDirectory != true {
       return false
     }
     if kind.contentClass != nil, status(ContainerLayout.metadataName)?.isRegular != true { return false }
-    return kind != .data || status("\(ContainerLayout.dataName)/\(app.bundleName)")?.isSymlink == true
+    guard kind == .data else { return true }
+    // It may lead to another copy of the app, which its user had.
+    guard let data = try? container.openDirectory(ContainerLayout.dataName),
+      let target = try? data.fd.linkTarget(of: app.bundleName)
+    else { return false }
+    return target.elementsEqual(Containers.target(of: app, record).utf8)
   }
 
   /// Whether a home is there, and is a user's.

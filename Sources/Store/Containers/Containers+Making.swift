@@ -125,7 +125,8 @@ extension Containers {
     try link.fd.changeOwner(uid: owner.uid, gid: owner.gid)
   }
 
-  private static func target(of app: InstalledApp, _ record: ContainerRecord) -> String {
+  /// What the link in a container has in it that leads to the bundle of its app.
+  static func target(of app: InstalledApp, _ record: ContainerRecord) -> String {
     ContainerLayout.target(
       of: "\(record.path)/\(ContainerLayout.dataName)/\(app.bundleName)", to: app.path)
   }

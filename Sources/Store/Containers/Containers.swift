@@ -285,10 +285,8 @@ package final class Containers: Sendable {
   /// Removes what a process left behind that was stopped.
   package func clearWorkshop() throws(StoreError) {
     try explaining("clear", path) { () throws(Errno) in
-      try workshop.clear { (directory, name) throws(Errno) in
-        do throws(Errno) { try access.removeTree(name, in: directory) } catch .ENOENT {
-          // Another thread was faster, which works for another user.
-        }
+      try workshop.clear { [access] (directory, name) throws(Errno) in
+        try access.removeTree(name, in: directory)
       }
     }
   }

@@ -87,13 +87,23 @@ package struct Workshop: Sendable {
     try visibly(parent) { () throws(Errno) in try parent.remove(name, directory: false) }
   }
 
-  /// Removes what processes left behind that are no more.
-  package func clear(_ destroy: (FD, Name) throws(Errno) -> Void) throws(Errno) {
+  /// Removes what processes left behind that are no more; a process that serves others does not wait for it.
+  package func clear(_ removal: @escaping Leftovers.Removal) throws(Errno) {
     let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)
-    for entry in try listing.fd.entries() where entry.name.starts(with: Array(prefix.utf8)) {
-      let rest = String(decoding: entry.name.dropFirst(prefix.utf8.count), as: UTF8.self)
-      guard let pid = Int32(rest.prefix { $0 != "-" }), ProcessID.isGone(pid) else { continue }
-      try entry.name.withName { (name) throws(Errno) in try destroy(directory, name) }
+    try Leftovers.ofProcess.remove(try left(in: listing.fd), from: listing, removal)
+  }
+
+  /// The names of what processes left behind that are no more.
+  package func left() throws(Errno) -> [[UInt8]] {
+    let listing = try directory.reopened(O_RDONLY | O_DIRECTORY)
+    return try left(in: listing.fd)
+  }
+
+  private func left(in listing: FD) throws(Errno) -> [[UInt8]] {
+    try listing.entries().map(\.name).filter { name in
+      guard name.starts(with: Array(prefix.utf8)) else { return false }
+      let rest = String(decoding: name.dropFirst(prefix.utf8.count), as: UTF8.self)
+      return Int32(rest.prefix { $0 != "-" }).map(ProcessID.isGone) == true
     }
   }
 }

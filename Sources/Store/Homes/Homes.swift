@@ -294,9 +294,10 @@ package final class Homes: Sendable {
   func clearRemainders() {
     let listing = try? workshop.fd.reopened(O_RDONLY | O_DIRECTORY)
     guard let listing, let entries = try? listing.fd.entries() else { return }
-    for entry in entries {
-      guard let process = Self.unfinished(entry.name), ProcessID.isGone(process) else { continue }
-      try? entry.name.withName { (name) throws(Errno) in try access.removeTree(name, in: workshop.fd) }
+    let left = entries.map(\.name).filter { Self.unfinished($0).map(ProcessID.isGone) == true }
+    try? Leftovers.ofProcess.remove(left, from: listing) { [access] (directory, name) throws(Errno) in
+      // What can't be removed keeps none of the others.
+      try? access.removeTree(name, in: directory)
     }
   }
 

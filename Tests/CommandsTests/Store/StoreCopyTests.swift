@@ -89,6 +89,21 @@ internal import Testing
     #expect(DaemonSearch(ControlPlace(uid: 5, runtimeDirectory: temporary.path)).daemon(at: [store]) == nil)
   }
 
+  /// What is left of one that was killed listens, and takes nobody in; its queue may be full.
+  @Test(arguments: [4096, 0]) func whoTakesNoQuestionIsNotWaitedFor(places: Int32) throws {
+    let temporary = try TemporaryDirectory()
+    _ = try temporary.makeDirectory("insula")
+    let directory = try TemporaryDirectory.open(temporary.appending("insula"))
+    let left = try LocalSocket.listen(in: directory.fd, name: "left.sock", mode: 0o600)
+    #expect(listen(left.fd.raw, places) == 0)
+    let waiting = try LocalSocket.connect(in: directory.fd, name: "left.sock")
+    let server = try daemon("U.sock", in: directory.fd, store: "/store", identity: nil)
+    defer { server.stop() }
+    let place = ControlPlace(only: temporary.appending("insula"))
+    #expect(place.daemons(patience: .max).map(\.status.store) == ["/store"])
+    try #require(try waiting.fd.waitUntilReadable(milliseconds: 0) == false)
+  }
+
   @Test func liveNameIsRefused() throws {
     let temporary = try TemporaryDirectory()
     let directory = try temporary.open()

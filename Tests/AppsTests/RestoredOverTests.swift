@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+@testable internal import Apps
+internal import Glibc
+internal import LinuxIO
+internal import Store
+internal import TestSupport
+internal import Testing
+
+/// Root brings back what users share; of what that replaces, only what is their own is removed.
+@Suite(.enabled(if: Program.isRoot)) struct RestoredOverTests {
+  private let temporary: TemporaryDirectory
+  private let owner: UInt32 = 64_001
+  private let other: UInt32 = 64_002
+
+  init() throws {
+    temporary = try TemporaryDirectory()
+    try temporary.makeDirectory("backup")
+    try temporary.makeDirectory("shared", mode: 0o1777)
+  }
+
+  private func make(_ path: String, of user: UInt32, _ contents: String? = nil) throws {
+    if let contents { try temporary.write(contents, to: path) } else { try temporary.makeDirectory(path) }
+    try #require(chown(temporary.appending(path), user, user) == 0)
+  }
+
+  private func restore() throws -> PlaceRestorer {
+    let restorer = PlaceRestorer(.package, keepingOwners: true, progress: { _ in }) { _ in .replace }
+    let source = try TemporaryDirectory.open(temporary.appending("backup"))
+    let target = try TemporaryDirectory.open(temporary.appending("shared"))
+    restorer.restore(source.fd, to: target.fd, isRehearsal: false)
+    return restorer
+  }
+
+  private func backUp() throws {
+    try make("backup/project", of: owner)
+    try make("backup/project/text", of: owner, "as it was")
+    try make("backup/note", of: owner, "as it was")
+  }
+
+  @Test func ownThingsAreReplacedAndNothingIsLeft() throws {
+    try backUp()
+    try make("shared/project", of: owner)
+    for number in 0..<3 {
+      try make("shared/project/\(number)", of: owner)
+      try make("shared/project/\(number)/text", of: owner, "new")
+    }
+    try make("shared/note", of: owner, "new")
+    try make("shared/stranger", of: other, "stays")
+    let restorer = try restore()
+    #expect(restorer.failures.isEmpty, "\(restorer.failures)")
+    #expect(restorer.replaced == 2)
+    #expect(try temporary.names(in: "shared").sorted() == ["note", "project", "stranger"])
+    #expect(try temporary.names(in: "shared/project") == ["text"])
+    #expect(temporary.text(of: "shared/project/text") == "as it was")
+    #expect(temporary.text(of: "shared/note") == "as it was")
+    #expect(temporary.text(of: "shared/stranger") == "stays")
+  }
+
+  @Test func whatOthersHaveInItIsKept() throws {
+    try backUp()
+    try make("shared/project", of: owner)
+    try make("shared/project/own", of: owner, "new")
+    try make("shared/project/Team", of: owner)
+    try make("shared/project/Team/private", of: other)
+    try make("shared/project/Team/private/work", of: other, "work")
+    try make("shared/project/Team/private/in it", of: owner, "new")
+    // The name of a thing can be given to what is another user's.
+    try make("shared/note", of: other)
+    try make("shared/note/work", of: other, "more work")
+    let restorer = try restore()
+    #expect(temporary.text(of: "shared/project/text") == "as it was")
+    #expect(temporary.text(of: "shared/note") == "as it was")
+    let names = try temporary.names(in: "shared").filter { $0.hasPrefix(PlaceRestorer.prefix) }
+    let place = try #require(names.first)
+    #expect(names.count == 1)
+    let shared = try TemporaryDirectory.open(temporary.appending("shared"))
+    let status = try shared.fd.status(of: place)
+    #expect(status.st_uid == 0 && status.permissions == 0o700)
+    let kept = try temporary.names(in: "shared/\(place)")
+    #expect(kept.count == 2, "\(kept)")
+    let texts = kept.compactMap { temporary.text(of: "shared/\(place)/\($0)/work") }
+    #expect(texts.sorted() == ["more work", "work"])
+    #expect(kept.contains { temporary.text(of: "shared/\(place)/\($0)/in it") == "new" })
+    #expect(restorer.failures.map(\.path).sorted() == [place, "note", "project/Team/private"])
+    // The next one leaves it as well, once nobody works there any more.
+    try #require(
+      rename(
+        temporary.appending("shared/\(place)"),
+        temporary.appending("shared/\(PlaceRestorer.prefix)999999999-x")) == 0)
+    let again = try restore()
+    #expect(again.failures.map(\.path) == ["\(PlaceRestorer.prefix)999999999-x"])
+    let left = try temporary.names(in: "shared/\(PlaceRestorer.prefix)999999999-x")
+    #expect(left.sorted() == kept.sorted())
+  }
+}
