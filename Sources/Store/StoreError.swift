@@ -72,6 +72,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case teamOfOtherRoot(team: String, known: String, new: String)
   case appOfFormerRoot(identifier: String, team: String)
   case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
+  /// Another app than the one that was meant has it by now, or none.
+  case containerOfOther(path: String, identifier: String)
   case containerOfOtherSpelling(path: String)
   case containerStays(path: String, reason: String)
   case noRemovedContainer(number: Int64)
@@ -224,6 +226,10 @@ extension StoreError: CustomStringConvertible {
         + "if no app of \(other) that uses it is installed any more, "
         + "'insula uninstall \(identifier) --user \(home)' removes the container, and "
         + "'insula removed restore' puts it back for some days"
+    case .containerOfOther(let path, let identifier):
+      "the container \(path) is no more that of the app that was meant: \(identifier) was removed or "
+        + "installed anew meanwhile; nothing was changed; see whose it is now with "
+        + "'insula info \(identifier)', and run the command again if that app is to have the data"
     case .containerStays(let path, let reason):
       "the container \(path) of an app that was uninstalled is still there: \(reason); "
         + "remove what keeps it ('insula flags' shows and changes flags), and start the app again"
@@ -330,7 +336,7 @@ extension StoreError {
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
       .tooManyConsents, .additionalID, .numberOfOther, .noEjectedHome,
-      .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam,
+      .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam, .containerOfOther,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:
       .failed

@@ -188,7 +188,7 @@ package final class View: FileSystem {
         name.buffer, in: number, ignoringCase: volume.settings.ignoresCase)
       // What one user has, another may have to wait for.
       if let found, zone != .server || found.isForAll { return nil }
-      let isAwaited = volume.attached.awaited(name.buffer, in: number, for: 0) != nil
+      let isAwaited = volume.attached.awaited(name.buffer, in: number) != nil
       return isAwaited ? volume.attached.lookups : nil
     }
     guard isOnVolume else { return nil }

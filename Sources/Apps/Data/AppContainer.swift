@@ -23,13 +23,17 @@ package final class AppContainer {
   let location: String
   package let path: String
   let access: SecurityAccess
+  /// Whose app's it is to be when something is put into it; nil where nobody said.
+  let team: BackupTeam?
   let owner: (uid: UInt32, gid: UInt32)
 
   /// `path` is the container's below the root of the tree, which can be seen at `root`.
   package init(
-    _ path: String, in tree: FD, at root: String, access: SecurityAccess, kind: ContainerKind = .data
+    _ path: String, in tree: FD, at root: String, access: SecurityAccess, kind: ContainerKind = .data,
+    team: BackupTeam? = nil
   ) throws(DataFailure) {
     location = path
+    self.team = team
     self.path = "\(root)/\(path)"
     self.access = access
     self.kind = kind

@@ -15,6 +15,8 @@ package enum DataFailure: Error, Equatable, Sendable {
   case exists(path: String)
   case notEmpty(path: String)
   case readOnly(path: String)
+  /// It was removed, or another one is in its place by now.
+  case otherNow(identifier: String)
   case notCopied(from: String, TreeCopyFailure)
   case failed(doing: String, path: String, errno: Errno)
 }
@@ -43,6 +45,9 @@ extension DataFailure: CustomStringConvertible {
       "\(path) already exists and is not an empty directory; nothing was changed; name a new or empty one"
     case .readOnly(let path):
       "nothing can be put into \(path): it is mounted read-only; mount the store read-write first"
+    case .otherNow(let identifier):
+      "\(identifier.sanitized) was removed, or another app took its place, while its data were copied; "
+        + "nothing was made; run the command again"
     case .notCopied(let from, let failure): "\(from): \(failure); nothing was changed"
     case .failed(let doing, let path, let errno): "can't \(doing) \(path): \(errno.message)"
     }

@@ -57,7 +57,8 @@ extension AppContainer {
     let built = try? ObjectIdentity(of: temporary, in: containers.fd)
     do {
       try exchange(
-        NewData(copy: temporary, home: home, identifier: identifier, kind: kind == .data ? nil : kind))
+        NewData(
+          copy: temporary, home: home, identifier: identifier, kind: kind == .data ? nil : kind, team: team))
     } catch {
       if let built, (try? ObjectIdentity(of: temporary, in: containers.fd)) == built { discard(temporary) }
       throw error

@@ -15,6 +15,9 @@ package struct NewData: Codable, Equatable, Sendable {
   package let identifier: AppIdentifier
   /// Nil for an app's own.
   package let kind: ContainerKind?
+  /// Whose the container was when the data were made for it; nil where a command of an earlier version does
+  /// not say.
+  package let team: BackupTeam?
 }
 
 /// Puts containers that users have made of packages in the place of those that there are.
@@ -47,7 +50,8 @@ package struct DataReplacer {
     do throws(StoreError) {
       let removed = try Installer.alone(for: container.record.user, in: container.path, store, registry) {
         () throws(StoreError) in
-        try replace(container, by: copy.fd, new)
+        try container.require(new.team, registry)
+        return try replace(container, by: copy.fd, new)
       }
       // What fails here is deleted when its time is over.
       if let removed { _ = try? containers.delete(removed) }

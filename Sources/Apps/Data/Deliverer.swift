@@ -30,6 +30,22 @@ package struct Deliverer {
     try checkNames(delivery)
     let container = try NotedContainer(
       delivery.identifier, home: delivery.home, store, registry, doing: "deliver to", by: caller)
+    let delivered: Result<String, AppFailure>
+    do throws(StoreError) {
+      delivered = try Installer.alone(for: container.record.user, in: container.path, store, registry) {
+        () throws(StoreError) in
+        try container.require(delivery.team, registry)
+        return Result { () throws(AppFailure) in try deliver(delivery, to: container) }
+      }
+    } catch {
+      throw .store(error)
+    }
+    return try delivered.get()
+  }
+
+  private func deliver(
+    _ delivery: Delivery, to container: borrowing NotedContainer
+  ) throws(AppFailure) -> String {
     let (above, path) = (container.above, container.path)
     let documents = try explaining("open", path) { () throws(Errno) in
       try store.tree.openDirectory(at: "\(path)/\(ContainerLayout.documentsPath)")

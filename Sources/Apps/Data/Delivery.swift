@@ -15,6 +15,8 @@ package struct Delivery: Codable, Equatable, Sendable {
   /// The home and the app whose container it is.
   package let home: String
   package let identifier: AppIdentifier
+  /// Whose that app was when the copy was made; nil where a command of an earlier version does not say.
+  package let team: BackupTeam?
 }
 
 extension AppContainer {
@@ -48,7 +50,7 @@ extension AppContainer {
       discard(temporary)
       throw error
     }
-    return Delivery(copy: temporary, name: name, home: home, identifier: identifier)
+    return Delivery(copy: temporary, name: name, home: home, identifier: identifier, team: team)
   }
 
   /// Takes a copy away that was not delivered.

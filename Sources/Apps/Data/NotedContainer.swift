@@ -47,6 +47,20 @@ struct NotedContainer: ~Copyable {
     self.parent = parent
   }
 
+  /// Throws if it is no more the container of the team that it was meant for: copying takes its time, and
+  /// another team's app may have the identifier by now.
+  ///
+  /// For its user's turn, in which nobody removes or makes it.
+  func require(_ team: BackupTeam?, _ registry: Registry) throws(StoreError) {
+    let now = try registry.containers(
+      kind: record.kind, identifier: record.identifier, user: record.user, isMarkedForRemoval: false)
+    guard now.contains(where: { $0.uuid == record.uuid && $0.team == record.team }),
+      team.flatMap({ team in record.team.map(team.isSame) }) ?? true
+    else {
+      throw .containerOfOther(path: path, identifier: record.identifier.text)
+    }
+  }
+
   private static func opening<Result: ~Copyable>(
     _ path: String, _ body: () throws(Errno) -> Result
   ) throws(AppFailure) -> Result {

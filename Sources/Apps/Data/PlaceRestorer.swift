@@ -40,6 +40,7 @@ package final class PlaceRestorer {
 
   private let access: SecurityAccess
   private let step: ([[UInt8]]) -> Step
+  private let isMeant: ([[UInt8]], FD) -> Bool
   private let keepsOwners: Bool
   /// One for all, so that a file has its several names again wherever they are.
   private let copy: DataCopy
@@ -48,13 +49,15 @@ package final class PlaceRestorer {
   package static let prefix = ".insula-restore-"
   private static let depthLimit = 250
 
-  /// `step` is asked about each thing, by the names that lead to it.
+  /// `step` is asked about each thing, by the names that lead to it; `isMeant` whether a directory that is
+  /// there is still the one that is to be filled.
   package init(
     _ access: SecurityAccess, keepingOwners keepsOwners: Bool, progress: @escaping (TreeCopy.Count) -> Void,
-    step: @escaping ([[UInt8]]) -> Step
+    isMeant: @escaping ([[UInt8]], FD) -> Bool = { _, _ in true }, step: @escaping ([[UInt8]]) -> Step
   ) {
     self.access = access
     self.step = step
+    self.isMeant = isMeant
     self.keepsOwners = keepsOwners
     var rules = DataCopy.Rules(from: .package, to: access)
     rules.keepsOwners = keepsOwners
@@ -124,6 +127,9 @@ package final class PlaceRestorer {
     do throws(Errno) {
       let below = try source.openDirectory(name)
       let there = try target.openDirectory(name)
+      guard isMeant(path, there.fd) else {
+        return fail(path, "it is another one by now, maybe another app's")
+      }
       restore(below.fd, to: there.fd, at: path, isRehearsal, finishing: finishing)
     } catch {
       fail(path, "it can't be opened (\(error.message))")

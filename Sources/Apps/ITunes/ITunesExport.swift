@@ -14,12 +14,17 @@ package struct ITunesExport {
   private let access: SecurityAccess
   private let device: BackupDevice
   private let progress: (TreeCopy.Count) -> Void
+  private let isStill: (AppDescription) -> Bool
 
+  /// `isStill` says whether an app still has the containers that it had: what was read of them is noted as
+  /// the data of its team.
   package init(
     tree: FD, access: SecurityAccess, device: BackupDevice,
-    progress: @escaping (TreeCopy.Count) -> Void = { _ in }
+    progress: @escaping (TreeCopy.Count) -> Void = { _ in },
+    isStill: @escaping (AppDescription) -> Bool = { _ in true }
   ) {
     (self.tree, self.access, self.device, self.progress) = (tree, access, device, progress)
+    self.isStill = isStill
   }
 
   /// What was written of one container.
@@ -82,6 +87,7 @@ package struct ITunesExport {
       }
     }
     try walk.finish()
+    for app in apps where !isStill(app) { throw .otherNow(identifier: app.identifier) }
     for (name, list) in device.lists(apps) {
       try explaining("write", "\(path)/\(name)") { () throws(Errno) in
         guard let bytes = try? list.xml() else { throw .EINVAL }

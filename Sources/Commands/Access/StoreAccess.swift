@@ -159,19 +159,40 @@ extension StoreAccess {
   }
 
   /// Opens an app's container; what is missing of it is made.
-  func container(_ identifier: AppIdentifier, for user: UInt32?) throws -> AppContainer {
-    let path = try pathOfContainer(identifier, for: user)
+  ///
+  /// What is put into it is for the app that was looked at, and for no other that has its identifier by then.
+  func container(of app: AppDescription, for user: UInt32?) throws -> AppContainer {
+    let path = try pathOfContainer(try identifier(of: app), for: user)
+    return try openContainer(path, .data, of: app, for: user)
+  }
+
+  private func openContainer(
+    _ path: String, _ kind: ContainerKind, of app: AppDescription, for user: UInt32?
+  ) throws -> AppContainer {
     let tree = try openTree(for: user)
-    return try AppContainer(path, in: tree.directory.fd, at: root, access: tree.access)
+    let container = try AppContainer(
+      path, in: tree.directory.fd, at: root, access: tree.access, kind: kind, team: BackupTeam(of: app))
+    // What is read is what is open: another team's may have got the path since the app was looked at.
+    let now = try self.app(try identifier(of: app), for: user ?? context.uid)
+    guard now.team.hasSameBytes(as: app.team), now.root == app.root else {
+      throw StoreError.containerOfOther(path: path, identifier: app.identifier)
+    }
+    return container
+  }
+
+  private func identifier(of app: AppDescription) throws -> AppIdentifier {
+    guard let identifier = AppIdentifier(app.identifier) else {
+      throw StoreError.noApp(identifier: app.identifier)
+    }
+    return identifier
   }
 
   /// The same for the container of a group that an app is in.
   func container(
-    ofGroup group: AppIdentifier, in app: AppIdentifier, for user: UInt32?
+    ofGroup group: AppIdentifier, in app: AppDescription, for user: UInt32?
   ) throws -> AppContainer {
-    let path = try path(of: .group(group), app, for: user)
-    let tree = try openTree(for: user)
-    return try AppContainer(path, in: tree.directory.fd, at: root, access: tree.access, kind: .group)
+    let path = try path(of: .group(group), try identifier(of: app), for: user)
+    return try openContainer(path, .group, of: app, for: user)
   }
 
   /// The path of an app's container, below ``root``.

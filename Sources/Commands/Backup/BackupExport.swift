@@ -76,8 +76,14 @@ struct BackupExportCommand: Command {
     let device = BackupDevice(
       name: hostName() ?? "Insula", home: "\(access.root)/\(home)", now: context.now())
     let (parts, omissions) = try CopyProgress.show("exporting", context.console) { note in
-      try ITunesExport(tree: tree.directory.fd, access: tree.access, device: device, progress: note)
-        .write(found, to: name, in: directory.fd, at: parent)
+      try ITunesExport(tree: tree.directory.fd, access: tree.access, device: device, progress: note) { app in
+        guard let identifier = AppIdentifier(app.identifier),
+          let now = try? access.app(identifier, for: owner)
+        else { return false }
+        return BackupTeam(of: now) == BackupTeam(of: app)
+          && (app.containers ?? []).allSatisfy { noted in (now.containers ?? []).contains(noted) }
+      }
+      .write(found, to: name, in: directory.fd, at: parent)
     }
     if json {
       context.console.print(

@@ -109,7 +109,7 @@ struct BackupImportCommand: Command {
         let app = try self.installed(identifier, user ?? context.uid, access)
         try access.requireEnded(identifier, for: user ?? context.uid)
         if let team = backup.team(ofApp: spelled) { try Self.require(team, of: app) }
-        return try copy(backup, of: spelled, to: access.container(identifier, for: user), access)
+        return try copy(backup, of: spelled, to: access.container(of: app, for: user), access)
       }
     }
     for group in backup.groups {
@@ -127,10 +127,8 @@ struct BackupImportCommand: Command {
             .failed, "no app of this group is installed; install one first ('insula install')")
         }
         try requireTeam(of: group, in: backup, for: member, isNamed: !wanted.isEmpty)
-        let identifier = AppIdentifier(member.identifier)
-        guard let identifier else { throw StoreError.noApp(identifier: member.identifier) }
         return try copy(
-          backup, of: group, to: access.container(ofGroup: group, in: identifier, for: user), access)
+          backup, of: group, to: access.container(ofGroup: group, in: member, for: user), access)
       }
     }
     if json { context.console.print(json: outcomes) }

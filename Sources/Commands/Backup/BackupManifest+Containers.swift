@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import LinuxIO
 internal import Policy
 internal import PropertyLists
 internal import Store
@@ -27,7 +28,8 @@ extension BackupManifest {
           container.path.utf8.starts(with: "Users/\(home.name)/".utf8)
         else { continue }
         let noted = Container(
-          home: home.name, kind: kind, identifier: container.identifier, team: team, root: container.root)
+          home: home.name, kind: kind, identifier: container.identifier, team: team, root: container.root,
+          uuid: container.uuid)
         if seen.insert(noted).inserted { found.append(noted) }
       }
     }
@@ -58,14 +60,45 @@ extension BackupManifest {
     }
   }
 
-  private func team(of kind: ContainerKind, _ identifier: AppIdentifier, inHome name: String) -> BackupTeam? {
-    guard let containers else { return earlierTeam(of: kind, identifier, inHome: name) }
-    if kind == .data, !namesTeamsOfApps { return earlierTeam(of: kind, identifier, inHome: name) }
-    let noted = containers.first {
+  /// Throws if what the backup has of a container is not of the one whose team it names: this was noted
+  /// before the backup was made, and by then its name was another one's.
+  func require(
+    _ kind: ContainerKind, _ identifier: AppIdentifier, ofHome name: String, isWhatWasReadFrom directory: FD
+  ) throws {
+    guard let noted = noted(kind, identifier, inHome: name)?.uuid,
+      let read = ContainerLayout.uuid(notedIn: directory), !read.hasSameBytes(as: noted)
+    else { return }
+    throw CommandFailure(
+      .failed,
+      "while the backup was made, another app's container took the place of the one that it names, so it was "
+        + "left out; take another backup, or copy files that are yours from \(BackupManifest.treeName) of it")
+  }
+
+  /// Says which containers have become others' while the backup was made.
+  func othersNow(_ access: any StoreAccess) throws -> [Container] {
+    try (homes ?? []).flatMap { home in
+      let now = try Self.containers(access, in: home) { _ in true }
+      return (containers ?? []).filter { noted in
+        noted.home.hasSameBytes(as: home.name)
+          && now.contains {
+            $0.home == noted.home && $0.kind == noted.kind && $0.identifier == noted.identifier
+              && $0.uuid != noted.uuid
+          }
+      }
+    }
+  }
+
+  private func noted(_ kind: ContainerKind, _ identifier: AppIdentifier, inHome name: String) -> Container? {
+    containers?.first {
       $0.kind == kind && $0.identifier.utf8.elementsEqual(identifier.text.utf8)
         && $0.home.hasSameBytes(as: name)
     }
-    return noted.map { BackupTeam($0.team, root: $0.root) }
+  }
+
+  private func team(of kind: ContainerKind, _ identifier: AppIdentifier, inHome name: String) -> BackupTeam? {
+    if containers == nil { return earlierTeam(of: kind, identifier, inHome: name) }
+    if kind == .data, !namesTeamsOfApps { return earlierTeam(of: kind, identifier, inHome: name) }
+    return noted(kind, identifier, inHome: name).map { BackupTeam($0.team, root: $0.root) }
   }
 
   /// In a backup of an earlier version the team that had a right to the container; nil if there were two.

@@ -61,6 +61,8 @@ struct BackupManifest: Codable, Equatable {
     let identifier: String
     let team: String
     let root: String?
+    /// Which one it was, since the next of its name has another one; nil in backups of earlier versions.
+    var uuid: String?
   }
 
   private let format: Int

@@ -83,7 +83,14 @@ struct BackupNowCommand: Command {
         context.console, dispensable: Set(databases.companions.map { "\(treePath)/\($0)" }))
       let outcome = try report.show { try restic.run(words, line: report.take, complaint: report.take) }
       let code = try report.end(restic, outcome, isDryRun: isDryRun, json: json)
-      return code == .ok && databases.isIncomplete ? .failed : code
+      let changed = isDryRun ? [] : try manifest.othersNow(access)
+      for container in changed {
+        context.console.note(
+          "while the backup was made, another app's container took the place of "
+            + "\(container.identifier.sanitized) of \(container.home.sanitized), and this backup may have "
+            + "what is in that; back up once more, and restore that app from the next backup")
+      }
+      return code == .ok && (databases.isIncomplete || !changed.isEmpty) ? .failed : code
     }
     if isDryRun || databases.isEmpty { return try backUp(databasesIn: nil) }
     let place = try UnpackingPlace(context, for: "backup")

@@ -50,7 +50,8 @@ struct DeliverCommand: Command {
     let uid = try AppsAccess.user(user, context)
     let access = try AppsAccess.find(store, writing: true, context)
     let identifier = try access.identifier(of: app, for: uid)
-    let container = try access.container(identifier, for: uid)
+    let installed = try access.app(identifier, for: uid ?? context.uid)
+    let container = try access.container(of: installed, for: uid)
     var failures = 0
     for file in files {
       do {

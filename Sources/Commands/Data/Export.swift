@@ -57,7 +57,7 @@ struct ExportCommand: Command {
     let access = try AppsAccess.find(store, writing: true, context)
     let identifier = try access.identifier(of: app, for: uid)
     let installed = try access.app(identifier, for: uid ?? context.uid)
-    let container = try access.container(identifier, for: uid)
+    let container = try access.container(of: installed, for: uid)
     let (parent, name) = try context.unresolved(target).splitAtFile()
     let directory = try context.openDirectoryToMake(in: parent)
     let report = try CopyProgress.show("exporting", context.console) { note in

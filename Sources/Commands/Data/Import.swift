@@ -61,15 +61,14 @@ struct ImportCommand: Command {
     let package = try DataPackage(directory.fd, path: source)
     let access = try AppsAccess.find(store, writing: true, context)
     let identifier = try app.map { try access.identifier(of: $0, for: uid) }
-    let container: AppContainer
+    let installed: AppDescription
     do {
-      container = try access.container(identifier ?? package.identifier, for: uid)
+      installed = try access.app(identifier ?? package.identifier, for: uid ?? context.uid)
     } catch StoreError.noApp where identifier == nil {
       throw DataFailure.otherApp(path: source, identifier: package.identifier.text)
     }
     // Whoever names an app has decided who gets them.
     if identifier == nil {
-      let installed = try access.app(package.identifier, for: uid ?? context.uid)
       if let team = package.team {
         guard team.includes(installed) else {
           throw DataFailure.otherTeam(
@@ -81,6 +80,7 @@ struct ImportCommand: Command {
             + "\(installed.team.sanitized) gets them")
       }
     }
+    let container = try access.container(of: installed, for: uid)
     let report = try CopyProgress.show("importing", context.console) { note in
       try container.importData(from: package, replacing: replaces, progress: note) { new in
         try access.replaceData(with: new)

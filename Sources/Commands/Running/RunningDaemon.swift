@@ -84,9 +84,14 @@ struct RunningDaemon {
     _ = try reply.orFailure { if case .volumes = $0 { true } else { nil } }
   }
 
-  /// The volume of that name.
-  mutating func volume(named name: String) throws -> VolumeDescription {
-    guard let volume = try volumes(.list).first(where: { $0.name.hasSameBytes(as: name) }) else {
+  /// The volume of that name: of a user, or one's own or everyone's rather than another user's.
+  mutating func volume(named name: String, of owner: UInt32? = nil, for user: UInt32) throws
+    -> VolumeDescription
+  {
+    let named = try volumes(.list).filter { volume in
+      volume.name.hasSameBytes(as: name) && (owner == nil || volume.owner == owner)
+    }
+    guard let volume = named.first(where: { $0.owner == nil || $0.owner == user }) ?? named.first else {
       throw CommandFailure(.failed, "there is no volume \(name.sanitized); see 'insula volume list'")
     }
     return volume

@@ -202,7 +202,8 @@ struct OpenCommand: Command {
           "\(plan.file.sanitized) is opened as a copy: \(CommandFailure(error).message)")
       }
     }
-    return try access.deliver(plan.found, to: try access.container(identifier, for: nil))
+    let app = try access.app(identifier, for: nil)
+    return try access.deliver(plan.found, to: try access.container(of: app, for: nil))
   }
 
   /// Tells the app, if it runs; what is left to be started for what it was not told of.

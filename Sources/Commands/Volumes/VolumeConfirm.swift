@@ -36,7 +36,7 @@ struct VolumeConfirmCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     var daemon = try RunningDaemon(store, context)
-    let volume = try daemon.volume(named: name)
+    let volume = try daemon.volume(named: name, for: context.uid)
     guard volume.isConfirmed == false else {
       throw CommandFailure(.failed, "\(name.sanitized) needs no confirmation; nothing was changed")
     }

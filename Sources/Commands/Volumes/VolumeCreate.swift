@@ -97,9 +97,9 @@ struct VolumeCreateCommand: Command {
 extension RunningDaemon {
   /// Has a volume unlocked, and shows it.
   mutating func unlock(
-    _ name: String, with password: VolumePassword, json: Bool, _ context: Context
+    _ name: String, of owner: UInt32? = nil, with password: VolumePassword, json: Bool, _ context: Context
   ) throws -> ExitCode {
-    let unlocked = try volumes(.unlock(name: name), on: try password.pipe())
+    let unlocked = try volumes(.unlock(name: name, user: owner), on: try password.pipe())
     if json { context.console.print(json: unlocked) }
     for volume in unlocked where !json {
       context.console.print(path: "\(mountPoint)/Volumes/\(volume.name)")

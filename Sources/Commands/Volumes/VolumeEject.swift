@@ -11,7 +11,7 @@ struct VolumeEjectCommand: Command {
     arguments: [.init(name: "NAME", help: "its name in /Volumes", isRequired: true)],
     options: [
       .init(name: "force", help: "also while it is used, or files are not uploaded; programs get EIO"),
-      AppsAccess.storeOption, CommandDescription.json,
+      VolumeOwner.option, AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
       """
@@ -23,23 +23,26 @@ struct VolumeEjectCommand: Command {
 
   private let name: String
   private let force: Bool
+  private let user: String?
   private let store: String?
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     name = arguments.argument(0) ?? ""
     force = arguments.has("force")
+    user = arguments.value("user")
     store = arguments.value("store")
     json = arguments.has("json")
   }
 
   func run(in context: Context) throws -> ExitCode {
+    let owner = try AppsAccess.user(user, context)
     var daemon = try RunningDaemon(store, context)
-    let ejected = try daemon.volumes(.eject(name: name, force: force))
+    let ejected = try daemon.volumes(.eject(name: name, user: owner, force: force))
     if json {
       context.console.print(json: ejected)
     } else {
-      context.console.inform("ejected \(name.sanitized)")
+      context.console.inform("ejected \(ejected.first?.words(for: context.uid) ?? name.sanitized)")
       if force, let left = ejected.first?.missing { context.console.note(left.sanitized) }
     }
     return .ok

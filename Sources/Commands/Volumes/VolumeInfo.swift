@@ -24,7 +24,7 @@ struct VolumeInfoCommand: Command {
 
   func run(in context: Context) throws -> ExitCode {
     var daemon = try RunningDaemon(store, context)
-    let volume = try daemon.volume(named: name)
+    let volume = try daemon.volume(named: name, for: context.uid)
     if json {
       context.console.print(json: volume)
       return .ok

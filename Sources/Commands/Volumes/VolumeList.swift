@@ -3,6 +3,7 @@
 
 internal import Daemon
 internal import LinuxIO
+internal import Policy
 
 /// `insula volume list`.
 struct VolumeListCommand: Command {
@@ -12,7 +13,7 @@ struct VolumeListCommand: Command {
     details: [
       """
       A directory that could not be opened is tried once more; a disk or server is, when somebody looks into
-      it. For root, this lists those of all users.
+      it. For root, this lists those of all users; in the tree they are there for these alone.
       """
     ],
     storeUse: .looks)
@@ -37,6 +38,11 @@ struct VolumeListCommand: Command {
 }
 
 extension VolumeDescription {
+  /// The name for people, and whose it is if it is another user's.
+  func words(for user: UInt32) -> String {
+    owner == nil || owner == user ? name.sanitized : "\(name.sanitized) of \(audience.sanitized)"
+  }
+
   /// For whom it is there.
   var audience: String {
     guard let owner else { return "everyone" }

@@ -15,7 +15,7 @@ struct VolumeLockCommand: Command {
       .init(name: "force", help: "also while it is used; what is open there fails with EIO"),
       .init(name: "wait", help: "while it is locked, let programs wait for it"),
       .init(name: "no-wait", help: "let them fail with ENOKEY, which is the default"),
-      AppsAccess.storeOption, CommandDescription.json,
+      VolumeOwner.option, AppsAccess.storeOption, CommandDescription.json,
     ],
     details: [
       """
@@ -31,6 +31,7 @@ struct VolumeLockCommand: Command {
   private let name: String?
   private let force: Bool
   private let waits: Bool?
+  private let user: String?
   private let store: String?
   private let json: Bool
 
@@ -39,16 +40,21 @@ struct VolumeLockCommand: Command {
     force = arguments.has("force")
     let (wait, noWait) = (arguments.has("wait"), arguments.has("no-wait"))
     waits = wait || noWait ? wait : nil
+    user = arguments.value("user")
     store = arguments.value("store")
     json = arguments.has("json")
     if (name != nil) == arguments.has("all") {
       throw Self.description.error("say what to lock: one NAME, or '--all'")
     }
+    if user != nil, name == nil {
+      throw Self.description.error("'--user' says whose volume NAME is; give one, or leave it out")
+    }
     if wait, noWait { throw Self.description.error("'--wait' and '--no-wait' can't be combined; give one") }
   }
 
   func run(in context: Context) throws -> ExitCode {
-    let request = VolumeRequest.lock(name: name, force: force, waits: waits)
+    let request = VolumeRequest.lock(
+      name: name, user: try AppsAccess.user(user, context), force: force, waits: waits)
     var locked: [VolumeDescription] = []
     var failures: [CommandFailure] = []
     if name == nil, store == nil {
@@ -72,7 +78,7 @@ struct VolumeLockCommand: Command {
       locked = try daemon.volumes(request)
     }
     if json { context.console.print(json: locked) }
-    for volume in locked where !json { context.console.inform("locked \(volume.name.sanitized)") }
+    for volume in locked where !json { context.console.inform("locked \(volume.words(for: context.uid))") }
     guard let last = failures.popLast() else { return .ok }
     for failure in failures { context.console.note(failure) }
     throw last

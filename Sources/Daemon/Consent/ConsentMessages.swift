@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Apps
 package import Policy
 internal import Store
 
@@ -14,7 +15,9 @@ package enum ConsentRequest: Codable, Equatable, Sendable {
   /// What was decided, of an app or of all; of all in parts: what comes after that.
   case list(app: String?, user: UInt32?, after: ConsentPosition? = nil)
   /// Decide for an app: of one service, or of all; without a decision, all is as before the first prompt.
-  case decide(app: String, service: PrivacyService?, as: ConsentDecision?, user: UInt32?)
+  /// With a team, for its app alone: another one may have the identifier by now.
+  case decide(
+    app: String, service: PrivacyService?, as: ConsentDecision?, user: UInt32?, team: BackupTeam? = nil)
 }
 
 extension ConsentRequest {

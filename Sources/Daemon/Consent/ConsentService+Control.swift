@@ -17,10 +17,10 @@ extension ConsentService {
           .consents(try self.list(identifier, user, after, call.caller))
         }
       }
-    case .decide(let identifier, let service, let decision, let user):
+    case .decide(let identifier, let service, let decision, let user, let team):
       return .job(.decisions) { _ in
         ControlReply { () throws(ControlFailure) in
-          .consents(try self.decide(decision, identifier, service, for: user, call.caller))
+          .consents(try self.decide(decision, identifier, service, for: user, team, call.caller))
         }
       }
     }
@@ -61,7 +61,7 @@ extension ConsentService {
 
   private func decide(
     _ decision: ConsentDecision?, _ identifier: String, _ service: PrivacyService?, for asked: UInt32?,
-    _ caller: ControlCaller
+    _ team: BackupTeam?, _ caller: ControlCaller
   ) throws(ControlFailure) -> [ConsentStatus] {
     let user = try self.user(asked, caller)
     if decision != nil {
@@ -71,6 +71,11 @@ extension ConsentService {
       }
     }
     let app = try installed(identifier, user)
+    guard team?.isSame(as: app.signer) ?? true else {
+      throw ControlFailure(
+        "another team's \(app.identifier.text) has been installed meanwhile, so nothing was decided; "
+          + "'insula consent' decides for that one")
+    }
     let services = service.map { [$0] } ?? PrivacyService.allCases
     var failure: ControlFailure?
     // One that can't be noted is no reason to leave the others as they are.

@@ -15,12 +15,14 @@ enum GrantFailure: Error {
   case errno(Errno, path: String, writing: Bool)
   case onlyReads(app: String)
   case noGrant(path: String?, app: String?)
+  /// Another team's app than the one that was meant has its identifier by now.
+  case otherTeam(app: String)
   /// It is taken back, but the next daemon would give it again.
   case revocationNotRecorded(StoreError)
 
   var errno: Errno? {
     switch self {
-    case .store, .app, .noGrant, .revocationNotRecorded: nil
+    case .store, .app, .noGrant, .otherTeam, .revocationNotRecorded: nil
     case .othersGrants, .refused, .onlyReads: .EPERM
     case .errno(let errno, _, _): errno
     }
@@ -40,6 +42,9 @@ enum GrantFailure: Error {
       "\(app ?? "no app") has no grant for /\(path); "
         + "'insula grants\(app.map { " \($0)" } ?? "")' lists the grants"
     case .noGrant(nil, let app): "\(app ?? "no app") has no grants"
+    case .otherTeam(let app):
+      "another team's \(app) has been installed meanwhile, so nothing was granted; 'insula grant' grants it "
+        + "to that one"
     case .revocationNotRecorded(let error):
       "the grant is revoked in this mount, but that can't be recorded, so the grant would be back after the "
         + "next mount: \(error); then run this command again"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+package import Apps
 package import Policy
 internal import Store
 
@@ -17,7 +18,8 @@ package enum GrantAccess: String, Codable, Sendable {
 package enum GrantRequest: Equatable, Sendable {
   /// Let an app have what is at a path. `inode` is the number of what the caller has seen there; without an
   /// access, it is what the app is made for.
-  case grant(AppIdentifier, path: String, inode: UInt64?, GrantAccess?, user: UInt32?)
+  case grant(
+    AppIdentifier, path: String, inode: UInt64?, GrantAccess?, user: UInt32?, on: GrantCondition? = nil)
   /// Take back what is at a path, or all, from an app, or from all that a user has.
   case revoke(AppIdentifier?, path: String?, user: UInt32?)
 
@@ -27,14 +29,26 @@ package enum GrantRequest: Equatable, Sendable {
 
   var user: UInt32? {
     switch self {
-    case .grant(_, _, _, _, let user), .revoke(_, _, let user): user
+    case .grant(_, _, _, _, let user, _), .revoke(_, _, let user): user
     }
+  }
+}
+
+/// For whom alone something is granted, and instead of what: what was looked at before may be another app's
+/// by now, or taken back.
+package struct GrantCondition: Codable, Equatable, Sendable {
+  package let team: BackupTeam
+  /// The number of the app's grant whose place this one takes, with no more access; it must still be there.
+  package let former: Int64?
+
+  package init(team: BackupTeam, insteadOf former: Int64? = nil) {
+    (self.team, self.former) = (team, former)
   }
 }
 
 extension GrantRequest: Codable {
   private enum Action: String, Codable { case grant, revoke }
-  private enum Key: String, CodingKey { case action, identifier, user, path, inode, access }
+  private enum Key: String, CodingKey { case action, identifier, user, path, inode, access, condition }
 
   package init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
@@ -46,7 +60,8 @@ extension GrantRequest: Codable {
           try fields.decode(AppIdentifier.self, forKey: .identifier),
           path: try fields.decode(String.self, forKey: .path),
           inode: try fields.decodeIfPresent(UInt64.self, forKey: .inode),
-          try fields.decodeIfPresent(GrantAccess.self, forKey: .access), user: user)
+          try fields.decodeIfPresent(GrantAccess.self, forKey: .access), user: user,
+          on: try fields.decodeIfPresent(GrantCondition.self, forKey: .condition))
       case .revoke:
         .revoke(
           try fields.decodeIfPresent(AppIdentifier.self, forKey: .identifier),
@@ -57,12 +72,13 @@ extension GrantRequest: Codable {
   package func encode(to encoder: any Encoder) throws {
     var fields = encoder.container(keyedBy: Key.self)
     switch self {
-    case .grant(let identifier, let path, let inode, let access, let user):
+    case .grant(let identifier, let path, let inode, let access, let user, let condition):
       try fields.encode(Action.grant, forKey: .action)
       try fields.encode(identifier, forKey: .identifier)
       try fields.encode(path, forKey: .path)
       try fields.encodeIfPresent(inode, forKey: .inode)
       try fields.encodeIfPresent(access, forKey: .access)
+      try fields.encodeIfPresent(condition, forKey: .condition)
       try fields.encodeIfPresent(user, forKey: .user)
     case .revoke(let identifier, let path, let user):
       try fields.encode(Action.revoke, forKey: .action)
@@ -91,6 +107,11 @@ package struct GrantPage: Equatable, Sendable {
 package struct GrantedPlace: Codable, Equatable, Sendable {
   package let identifier: String
   package let user: UInt32
+  /// No other grant of the store gets it; nil from a daemon of an earlier version.
+  package let number: Int64?
+  /// Whose app it was granted to, and the digest of the root, if that is known.
+  package let team: String?
+  package let root: String?
   /// Below the root of the tree; what is no UTF-8 in it is shown as something else.
   package var path: String
   package let access: GrantAccess
@@ -115,6 +136,9 @@ package struct GrantedPlace: Codable, Equatable, Sendable {
   init(_ record: GrantRecord, isMissing: Bool) {
     identifier = record.identifier.text
     user = record.user
+    number = record.id
+    team = record.team.text
+    root = record.team.root?.asHexadecimal
     path = record.text
     access = record.isWritable ? .readWrite : .readOnly
     isDirectory = record.isDirectory

@@ -35,6 +35,24 @@ extension GrantService {
       isDirectory: chosen.isDirectory, identity: chosen.identity, granted: Int64(time(nil)))
   }
 
+  /// Grants it as it was meant, in its user's turn; what was named is given up for it.
+  func put(_ wanted: GrantRecord, on condition: GrantCondition?) throws(GrantFailure) -> GrantRecord {
+    guard let condition else { return try put(wanted) }
+    let app = wanted.identifier
+    guard condition.team.isSame(as: wanted.team) else { throw .otherTeam(app: app.text) }
+    guard let number = condition.former else { return try put(wanted) }
+    guard let former = volume.granted([number]).first,
+      former.user == wanted.user, former.identifier == app, former.team == wanted.team
+    else {
+      throw .noGrant(path: wanted.text, app: app.text)
+    }
+    var wanted = wanted
+    wanted.isWritable = wanted.isWritable && former.isWritable
+    let granted = try put(wanted)
+    if granted.id != number { try takeBack([former]) }
+    return granted
+  }
+
   /// Which access an app gets that is granted something.
   private func access(_ asked: GrantAccess?, _ app: InstalledApp) throws(GrantFailure) -> GrantAccess {
     switch (try chosenFiles(of: app), asked) {

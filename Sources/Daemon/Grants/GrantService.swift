@@ -90,7 +90,7 @@ package final class GrantService: Sendable {
       let user = try self.user(request.user, caller)
       guard !isReadOnly else { throw .store(.mountedReadOnly) }
       switch request {
-      case .grant(let identifier, let path, let inode, let access, _):
+      case .grant(let identifier, let path, let inode, let access, _, let condition):
         do throws(StoreError) { try Registry.requireAccount(user, waiting: true) } catch {
           throw .store(error)
         }
@@ -100,7 +100,7 @@ package final class GrantService: Sendable {
         done = try turns.with(user) { () throws(GrantFailure) in
           guard client?.isCancelled != true else { throw .app(.cancelled) }
           try? writer.writeOwed()
-          return (.granted, [try put(wanted)])
+          return (.granted, [try put(wanted, on: condition)])
         }
       case .revoke(let identifier, let path, _):
         // Nor for what is looked at to find out what is meant.
@@ -178,7 +178,7 @@ package final class GrantService: Sendable {
   }
 
   /// Notes a grant and lets it be so; where there is one of the same place already, it is changed.
-  private func put(_ record: GrantRecord) throws(GrantFailure) -> GrantRecord {
+  func put(_ record: GrantRecord) throws(GrantFailure) -> GrantRecord {
     let there = volume.granted(to: record.identifier, of: record.user, at: record.path)
     let known = there.first { $0.isDirectory == record.isDirectory && $0.team == record.team }
     let others = there.filter { $0.id != known?.id }
@@ -288,7 +288,7 @@ package final class GrantService: Sendable {
   /// When this ends, nothing of it can be used any more; when it returns, no later daemon gives it either.
   ///
   /// What can't be recorded is recorded with the next change, or when the daemon ends.
-  private func takeBack(_ records: [GrantRecord]) throws(GrantFailure) {
+  func takeBack(_ records: [GrantRecord]) throws(GrantFailure) {
     let numbers = records.map(\.id)
     volume.revokeGrants(numbers)
     tell(records)

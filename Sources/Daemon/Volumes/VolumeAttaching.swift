@@ -38,7 +38,8 @@ struct VolumeAttaching {
 
   private func refuse(_ other: AttachedVolume?, for user: UInt32) throws(VolumeFailure) {
     guard let other else { return }
-    throw .overlaps(other.isVisible(to: user) ? other.record.title : nil)
+    // Root may know of all.
+    throw .overlaps(other.isVisible(to: user) || user == 0 ? other.record.title : nil)
   }
 
   /// Throws for a directory in which no home must be made.

@@ -27,6 +27,8 @@ enum VolumeFailure: Error {
   case underWay
   case name
   case nameIsTaken
+  /// A volume that exists for one user alone has it.
+  case nameOfUsers(String)
   case tooMany
   case unfitForHomes(String)
   case store(StoreError)
@@ -58,6 +60,9 @@ enum VolumeFailure: Error {
     case .nameIsTaken:
       "something has that name already; for a volume, choose another with '--at'; a home that "
         + "'insula volume list' shows is given up with 'insula volume eject Users/NAME'"
+    case .nameOfUsers(let volume):
+      "a volume that exists for one user alone has that name, \(volume); choose another with '--at', or take "
+        + "it away: 'insula volume eject NAME --user NAME'"
     case .tooMany: "there are too many volumes; eject some first, and end what uses them"
     case .unfitForHomes(let kind):
       "homes need a place that keeps owners, ACLs and flags and can be written, which \(kind.sanitized) "
@@ -71,7 +76,7 @@ extension ControlFailure {
   init(_ failure: VolumeFailure, path: String) {
     switch failure {
     case .store(let error): self.init(error)
-    case .nameIsTaken: self.init("\(path) can't be a volume: \(failure.message)", .EEXIST)
+    case .nameIsTaken, .nameOfUsers: self.init("\(path) can't be a volume: \(failure.message)", .EEXIST)
     case .tooMany: self.init(failure.message, .EDQUOT)
     default: self.init("\(path) can't be a volume: \(failure.message)", .EINVAL)
     }

@@ -10,15 +10,20 @@ internal import Store
 enum VolumeName {
   /// The name that is asked for, or its own with a number if that is taken.
   ///
-  /// Names that differ by case are one.
+  /// Names that differ by case are one. Two users' volumes have no name in common: the kernel has one name
+  /// for all, and who looks would take it from where the other's processes are.
   static func choose(
-    _ wanted: String?, for record: VolumeRecord, among known: [VolumeRecord], most: Int
+    _ wanted: String?, for record: VolumeRecord, among known: [VolumeRecord], most: Int, isRoots: Bool
   ) throws(VolumeFailure) -> [UInt8] {
     func isTaken(_ name: [UInt8]) -> Bool { known.contains { areOneName($0.name, name) } }
     if let wanted {
       let name = Array(wanted.utf8)
       guard isName(name) else { throw .name }
-      guard !isTaken(name) else { throw .nameIsTaken }
+      if let other = known.first(where: { areOneName($0.name, name) }) {
+        // Root does not see it in the tree.
+        guard isRoots, other.owner != nil, other.owner != 0 else { throw .nameIsTaken }
+        throw .nameOfUsers(other.titleAndOwner)
+      }
       return name
     }
     let own = own(of: record)

@@ -13,13 +13,14 @@ package enum VolumeRequest: Equatable, Sendable {
   case list
   /// Which computers are in the network?
   case network
-  /// Let it be one no more; by force also while it is used. A home may be deleted then.
-  case eject(name: String, force: Bool, deletesHome: Bool = false)
+  /// Let it be one no more; by force also while it is used. A home may be deleted then. `user` is whose it
+  /// is; without one it is the caller's own, or everyone's.
+  case eject(name: String, user: UInt32? = nil, force: Bool, deletesHome: Bool = false)
   /// Let nobody read an encrypted one, or any of the caller's; by force also while it is used. Those who look
   /// into it then wait, or not, as they did before if nothing is said.
-  case lock(name: String?, force: Bool, waits: Bool?)
+  case lock(name: String?, user: UInt32? = nil, force: Bool, waits: Bool?)
   /// The password is in the pipe that comes along.
-  case unlock(name: String)
+  case unlock(name: String, user: UInt32? = nil)
   /// Let one be in the tree that was not added on this machine, if it still is what somebody has seen.
   case confirm(name: String, seen: VolumeDescription)
 }
@@ -134,10 +135,11 @@ package struct VolumeDescription: Codable, Equatable, Sendable {
 
 extension VolumeRequest: Codable {
   private enum Deed: String, Codable { case add, list, network, eject, lock, unlock, confirm }
-  private enum Key: String, CodingKey { case deed, name, wish, force, waits, deletesHome, seen }
+  private enum Key: String, CodingKey { case deed, name, wish, force, waits, deletesHome, seen, user }
 
   package init(from decoder: any Decoder) throws {
     let fields = try decoder.container(keyedBy: Key.self)
+    func user() throws -> UInt32? { try fields.decodeIfPresent(UInt32.self, forKey: .user) }
     func isSet(_ key: Key) throws -> Bool { try fields.decodeIfPresent(Bool.self, forKey: key) ?? false }
     self =
       switch try fields.decode(Deed.self, forKey: .deed) {
@@ -146,13 +148,14 @@ extension VolumeRequest: Codable {
       case .network: .network
       case .eject:
         .eject(
-          name: try fields.decode(String.self, forKey: .name), force: try isSet(.force),
+          name: try fields.decode(String.self, forKey: .name), user: try user(), force: try isSet(.force),
           deletesHome: try isSet(.deletesHome))
       case .lock:
         .lock(
-          name: try fields.decodeIfPresent(String.self, forKey: .name), force: try isSet(.force),
+          name: try fields.decodeIfPresent(String.self, forKey: .name), user: try user(),
+          force: try isSet(.force),
           waits: try fields.decodeIfPresent(Bool.self, forKey: .waits))
-      case .unlock: .unlock(name: try fields.decode(String.self, forKey: .name))
+      case .unlock: .unlock(name: try fields.decode(String.self, forKey: .name), user: try user())
       case .confirm:
         .confirm(
           name: try fields.decode(String.self, forKey: .name),
@@ -168,18 +171,21 @@ extension VolumeRequest: Codable {
       try fields.encode(wish, forKey: .wish)
     case .list: try fields.encode(Deed.list, forKey: .deed)
     case .network: try fields.encode(Deed.network, forKey: .deed)
-    case .eject(let name, let force, let deletes):
+    case .eject(let name, let user, let force, let deletes):
       try fields.encode(Deed.eject, forKey: .deed)
+      try fields.encodeIfPresent(user, forKey: .user)
       try fields.encode(name, forKey: .name)
       try fields.encode(force, forKey: .force)
       try fields.encode(deletes, forKey: .deletesHome)
-    case .lock(let name, let force, let waits):
+    case .lock(let name, let user, let force, let waits):
       try fields.encode(Deed.lock, forKey: .deed)
+      try fields.encodeIfPresent(user, forKey: .user)
       try fields.encodeIfPresent(name, forKey: .name)
       try fields.encode(force, forKey: .force)
       try fields.encodeIfPresent(waits, forKey: .waits)
-    case .unlock(let name):
+    case .unlock(let name, let user):
       try fields.encode(Deed.unlock, forKey: .deed)
+      try fields.encodeIfPresent(user, forKey: .user)
       try fields.encode(name, forKey: .name)
     case .confirm(let name, let seen):
       try fields.encode(Deed.confirm, forKey: .deed)

@@ -68,7 +68,7 @@ extension VolumeService {
     guard store.description.mode != .system || user == 0 else {
       throw ControlFailure("only root lets a volume be there that was not added on this machine", .EPERM)
     }
-    let record = try find(name, for: user)
+    let record = try find(name, of: seen.owner, for: user)
     guard describe(record).isSame(as: seen) else {
       throw ControlFailure(
         "\(name.sanitized) is another volume than the one that was shown; nothing was changed", .ESTALE)

@@ -15,11 +15,11 @@ extension VolumeService {
   static let uploadSeconds: UInt8 = 20
 
   func eject(
-    _ name: String, isForced: Bool, deletesHome: Bool, by user: UInt32,
+    _ name: String, of owner: UInt32?, isForced: Bool, deletesHome: Bool, by user: UInt32,
     _ users: VolumeUsers, _ ejected: @escaping @Sendable (_ place: [[UInt8]]) -> Void
   ) throws(ControlFailure) -> VolumeDescription {
     guard !isReadOnly else { throw ControlFailure(StoreError.mountedReadOnly) }
-    let known = try findOwn(name, for: user)
+    let known = try findOwn(name, of: owner, for: user)
     try requireNotDeleting(known)
     var left: String?
     var opens = 0
@@ -40,7 +40,7 @@ extension VolumeService {
       return try deleteHome(known, attached, since: isForced ? nil : opens, users, by: user, ejected)
     }
     let (described, gone) = try changes.withLock { _ throws(ControlFailure) in
-      let known = try findOwn(name, for: user)
+      let known = try findOwn(name, of: owner, for: user)
       try requireNotDeleting(known)
       let attached = volume.attached.attached(known.id)
       if !isForced, let attached { try requireUnused(attached, since: opens, users) }
@@ -217,8 +217,10 @@ extension VolumeService {
     letGo()
   }
 
-  private func findOwn(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
-    let known = try find(name, for: user)
+  private func findOwn(
+    _ name: String, of owner: UInt32?, for user: UInt32
+  ) throws(ControlFailure) -> VolumeRecord {
+    let known = try find(name, of: owner, for: user)
     guard known.owner == user || user == 0 else {
       throw ControlFailure("\(name.sanitized) was added by root, and only root can eject it", .EPERM)
     }

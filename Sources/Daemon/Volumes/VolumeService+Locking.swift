@@ -60,9 +60,9 @@ extension VolumeService {
 
   /// `locks` are those that were known when it was asked for.
   func unlock(
-    _ name: String, _ call: ControlCall, after locks: [Int64: Int]
+    _ name: String, of owner: UInt32?, _ call: ControlCall, after locks: [Int64: Int]
   ) throws(ControlFailure) -> VolumeDescription {
-    let record = try findEncrypted(name, for: call.caller.uid)
+    let record = try findEncrypted(name, of: owner, for: call.caller.uid)
     if engine(of: record) != nil { return describe(record) }
     guard let password = call.descriptor, FD(password.number).isKnownPipe else {
       throw ControlFailure("no password has come along", .EINVAL)
@@ -118,8 +118,10 @@ extension VolumeService {
     }
   }
 
-  private func findEncrypted(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
-    let record = try find(name, for: user)
+  private func findEncrypted(
+    _ name: String, of owner: UInt32?, for user: UInt32
+  ) throws(ControlFailure) -> VolumeRecord {
+    let record = try find(name, of: owner, for: user)
     guard record.isEncrypted else {
       throw ControlFailure(
         "\(name.sanitized) is not encrypted, so there is nothing to lock; 'insula volume eject' ejects it",
@@ -132,11 +134,11 @@ extension VolumeService {
 
   /// Locks one, or all that are unlocked of a user, or of all for root; what can't be locked stops no other.
   func lock(
-    _ name: String?, isForced: Bool, waits: Bool?, by user: UInt32, _ users: VolumeUsers
+    _ name: String?, of owner: UInt32?, isForced: Bool, waits: Bool?, by user: UInt32, _ users: VolumeUsers
   ) throws(ControlFailure) -> [VolumeDescription] {
     var meant: [VolumeRecord]
     if let name {
-      meant = [try findEncrypted(name, for: user)]
+      meant = [try findEncrypted(name, of: owner, for: user)]
     } else {
       meant = try records(for: user).filter(\.isEncrypted)
     }

@@ -48,12 +48,14 @@ extension VolumeService {
         NetworkDescription(
           shares: servers.shares.map(NetworkDescription.Share.init), problems: servers.problems))
     case .add(let wish): return .volumes([try add(wish, call)])
-    case .eject(let name, let force, let deletes):
+    case .eject(let name, let owner, let force, let deletes):
       defer { letGo() }
-      return .volumes([try eject(name, isForced: force, deletesHome: deletes, by: user, users, ejected)])
-    case .lock(let name, let force, let waits):
-      return .volumes(try lock(name, isForced: force, waits: waits, by: user, users))
-    case .unlock(let name): return .volumes([try unlock(name, call, after: locks)])
+      return .volumes([
+        try eject(name, of: owner, isForced: force, deletesHome: deletes, by: user, users, ejected)
+      ])
+    case .lock(let name, let owner, let force, let waits):
+      return .volumes(try lock(name, of: owner, isForced: force, waits: waits, by: user, users))
+    case .unlock(let name, let owner): return .volumes([try unlock(name, of: owner, call, after: locks)])
     case .confirm(let name, let seen): return .volumes([try confirm(name, seen: seen, by: user)])
     }
   }
@@ -284,7 +286,8 @@ extension VolumeService {
     let record = VolumeRecord(
       in: found.place,
       name: try VolumeName.choose(
-        wanted, for: found, among: known.filter { $0.place == found.place }, most: Self.most),
+        wanted, for: found, among: known.filter { $0.place == found.place }, most: Self.most,
+        isRoots: isForAll || user == 0),
       kind: found.kind,
       path: found.path, identity: found.identity, owner: owner, isReadOnly: found.isReadOnly,
       added: Int64(time(nil)), options: found.options)
@@ -312,12 +315,30 @@ extension VolumeService {
 
   // MARK: Finding
 
-  /// The volume of that name that a user may know of.
-  func find(_ name: String, for user: UInt32) throws(ControlFailure) -> VolumeRecord {
-    let found = VolumeRecord.meant(
-      by: name, among: try records(for: user), for: user, ignoringCase: volume.settings.ignoresCase)
+  /// The volume of that name that a user means: of the owner who is named, or else the user's own or one for
+  /// all.
+  ///
+  /// Nobody means another user's by its name alone, not even root: users choose these names.
+  func find(
+    _ name: String, of owner: UInt32? = nil, for user: UInt32
+  ) throws(ControlFailure) -> VolumeRecord {
+    guard owner == nil || owner == user || user == 0 else {
+      throw ControlFailure("only root may do this with a volume of another user", .EPERM)
+    }
+    func meant(_ records: [VolumeRecord]) -> [VolumeRecord] {
+      VolumeRecord.meant(
+        by: name, among: records, for: owner ?? user, ignoringCase: volume.settings.ignoresCase)
+    }
+    let all = try records(for: user)
+    let found = meant(all.filter { owner == nil ? $0.isVisible(to: user) : $0.owner == owner })
     guard let known = found.first else {
-      throw ControlFailure("there is no volume \(name.sanitized); see 'insula volume list'", .ENOENT)
+      let others = owner == nil ? meant(all).prefix(5).map(\.titleAndOwner) : []
+      let hint =
+        others.isEmpty
+        ? "; see 'insula volume list'"
+        : " that is yours or for all users, but \(others.joined(separator: ", ")); '--user NAME' means "
+          + "that user's"
+      throw ControlFailure("there is no volume \(name.sanitized)\(hint)", .ENOENT)
     }
     guard found.count == 1 else {
       throw ControlFailure(

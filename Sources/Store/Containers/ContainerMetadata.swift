@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Policy
+package import LinuxIO
+package import Policy
 internal import PropertyLists
 
 /// The property list in a container that says whose it is, with the keys that Apple's container manager
@@ -87,6 +88,13 @@ struct ContainerMetadata: Equatable {
     static let info = "MCMMetadataInfo"
     static let protectionClass = "com.apple.MobileInstallation.ContentProtectionClass"
     static let userIdentity = "MCMMetadataUserIdentity"
+  }
+}
+
+extension ContainerLayout {
+  /// Which container a directory says that it is, or that it was made of; nil if it does not say it.
+  package static func uuid(notedIn container: FD) -> String? {
+    (try? container.contents(of: metadataName, limit: 1 << 16)).flatMap { ContainerMetadata($0) }?.uuid
   }
 }
 

@@ -22,6 +22,9 @@ extension VolumeRecord {
     }
   }
 
+  /// Whether it is in the tree for a user.
+  package func isVisible(to user: UInt32) -> Bool { owner == nil || owner == user }
+
   /// The title, and whose it is, for people.
   package var titleAndOwner: String {
     let owner = owner.map { LocalAccounts.users.name(of: $0) ?? "uid \($0)" } ?? "all users"

@@ -47,15 +47,15 @@ struct ResolvedPath {
 extension Volume {
   /// Looks along a path, name by name.
   ///
-  /// Only `user` has volumes of their own on the way; 0 stands for root, who has all.
-  func resolvedPath(along names: [[UInt8]], for user: UInt32) -> ResolvedPath {
+  /// Only `user` has volumes of their own on the way; nil stands for anyone who has one there.
+  func resolvedPath(along names: [[UInt8]], for user: UInt32?) -> ResolvedPath {
     guard let root = try? tree.open(Name.here, O_DIRECTORY | pathOnly) else { return ResolvedPath() }
     return resolvedPath(from: root, along: names[...], for: user)
   }
 
   /// The same from something that is there.
   func resolvedPath(
-    from start: consuming OwnedFD, along names: ArraySlice<[UInt8]>, for user: UInt32
+    from start: consuming OwnedFD, along names: ArraySlice<[UInt8]>, for user: UInt32?
   ) -> ResolvedPath {
     var resolved = ResolvedPath()
     var directory = start
@@ -73,7 +73,7 @@ extension Volume {
 
   /// One name further; nil if nothing is there, or that can't be told.
   func step(
-    to name: [UInt8], from directory: FD, _ status: FileStatus, for user: UInt32,
+    to name: [UInt8], from directory: FD, _ status: FileStatus, for user: UInt32?,
     _ resolved: inout ResolvedPath
   ) -> OwnedFD? {
     guard status.isDirectory else {
@@ -96,7 +96,7 @@ extension Volume {
 
   /// What has a name in a directory; where volumes are, a volume's root.
   func child(
-    _ name: [UInt8], of directory: FD, _ number: ObjectNumber, for user: UInt32
+    _ name: [UInt8], of directory: FD, _ number: ObjectNumber, for user: UInt32?
   ) throws(Errno) -> OwnedFD {
     guard attached.arePlaced(in: number) else { return try directory.child(name) }
     if let found = attached.find(name, in: number, for: user, ignoringCase: settings.ignoresCase) {
@@ -112,7 +112,7 @@ extension Volume {
     // It may be moved while we look.
     for _ in 0..<8 {
       guard let names = kernelPath(of: directory) else { return nil }
-      let found = resolvedPath(along: names, for: 0).found
+      let found = resolvedPath(along: names, for: nil).found
       if found?.number == ObjectNumber(status) { return names }
     }
     return nil

@@ -103,7 +103,7 @@ extension Volume {
   ) -> Grants.Relocation {
     let path = path(of: directory).map { $0 + [target.name] }
     return Grants.Relocation(
-      source: source, path: path, steps: path.map { resolvedPath(along: $0, for: 0).steps } ?? [],
+      source: source, path: path, steps: path.map { resolvedPath(along: $0, for: nil).steps } ?? [],
       isWithinOneDirectory: source.directory == target.directory, mover: grants.holder(ofView: view.number))
   }
 

@@ -30,7 +30,7 @@ extension View {
     guard let status = try? object.status(), let path = volume.kernelPath(of: object), !path.isEmpty else {
       return nil
     }
-    let resolved = volume.resolvedPath(along: path, for: 0)
+    let resolved = volume.resolvedPath(along: path, for: nil)
     if resolved.found?.number == number { return scope.position(at: path) }
     guard status.st_nlink == 0 else { return nil }
     // The last step was not made, or leads to something else.

@@ -81,12 +81,9 @@ package final class AttachedVolume: Sendable {
 
   /// Whether it exists for a user.
   ///
-  /// Root has those of all users, but for what servers share: whoever looks first would say what root finds
-  /// there.
-  package func isVisible(to user: UInt32) -> Bool {
-    if case .server = record.place { return record.owner == nil || record.owner == user }
-    return record.owner == nil || record.owner == user || user == 0
-  }
+  /// Root has none of users': what they call like a disk of root's would take what root's programs write
+  /// there, and a program of theirs would answer root's. So the kernel keeps root out of users' FUSE mounts.
+  package func isVisible(to user: UInt32) -> Bool { record.isVisible(to: user) }
 
   /// Its root, named but not opened.
   func open() throws(Errno) -> OwnedFD {

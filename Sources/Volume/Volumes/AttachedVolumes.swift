@@ -22,7 +22,7 @@ internal import Synchronization
 //     that a program serves for the daemon alone (`VolumeEngine.isAlone`). There the kernel also keeps
 //     listings, and for a second that a name is missing where each spelling is a name of its own, and who may
 //     do what is told from its memory.
-//  4. A user's volume exists for that user and for root alone.
+//  4. A user's volume exists for that user alone, and not for root.
 //  5. Nothing that is mounted in it is a part of it, and neither is the store, should it lie there.
 //  6. One that somebody else's program or a server answers for may not answer: requests about it have a queue
 //     of their own, and no lock that others need is held meanwhile. What is asked of it outside of requests
@@ -150,13 +150,16 @@ package final class AttachedVolumes: Sendable {
     if !volumes.isEmpty { haveQueues.store(true, ordering: .relaxed) }
   }
 
-  /// The one of that name that could be mounted for a user.
+  /// The one of that name that could be mounted for a user, or for anyone.
   func awaited(
-    _ name: some Collection<UInt8>, in place: ObjectNumber, for user: UInt32
+    _ name: some Collection<UInt8>, in place: ObjectNumber, for user: UInt32? = nil
   ) -> AwaitedVolume? {
     guard awaits.load(ordering: .relaxed) else { return nil }
     return awaited.withLock { awaited in
-      awaited.first { $0.place == place && $0.isVisible(to: user) && $0.record.name.elementsEqual(name) }
+      awaited.first { volume in
+        volume.place == place && volume.record.name.elementsEqual(name)
+          && (user.map(volume.isVisible) ?? true)
+      }
     }
   }
 

@@ -22,5 +22,5 @@ package struct AwaitedVolume: Sendable {
   }
 
   /// Whether it could be there for a user.
-  func isVisible(to user: UInt32) -> Bool { record.owner == nil || record.owner == user || user == 0 }
+  func isVisible(to user: UInt32) -> Bool { record.isVisible(to: user) }
 }

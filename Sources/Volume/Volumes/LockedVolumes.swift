@@ -97,7 +97,7 @@ package final class LockedVolumes: Sendable {
   /// The one of that name, if it exists for a user.
   func find(_ name: some Collection<UInt8>, for user: UInt32, ignoringCase: Bool) -> Known? {
     all.first { known in
-      (known.record.owner == user || user == 0)
+      known.record.owner == user
         && (known.record.name.elementsEqual(name)
           || ignoringCase && areOneName(known.record.name, Array(name)))
     }

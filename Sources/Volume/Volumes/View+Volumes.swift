@@ -20,7 +20,7 @@ extension View {
     guard zone.mayHoldVolumes else { return false }
     let attached = volume.attached
     return attached.find(name.buffer, in: directory, ignoringCase: volume.settings.ignoresCase) != nil
-      || attached.awaited(name.buffer, in: directory, for: 0) != nil
+      || attached.awaited(name.buffer, in: directory) != nil
   }
 
   /// The volume that a name stands for; ENOENT if there is none for the caller.

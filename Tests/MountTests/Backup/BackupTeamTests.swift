@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Foundation
 internal import LinuxIO
 internal import TestSupport
 internal import Testing
@@ -126,6 +127,54 @@ struct BackupTeamTests {
         "\(refused)")
       #expect(try secrets(other, fixture) == [])
     }
+  }
+
+  /// While a backup is made, another team's app takes the place of the one that the backup has noted.
+  @Test func whatWasAnothersWhenItWasReadIsLeftOut() throws {
+    let fixture = try prepare(rootless: true)
+    let impostor = try make(
+      "Impostor", version: "1", identifier: "org.example.shared", by: "evil", fixture.run)
+    let own = fixture.run.mounted.temporary.appending("store/Shared-made/Shared.app")
+    // Where restic runs, the mount point shows the backup.
+    let store = fixture.run.mounted.store
+    let documents =
+      "\(store)/tree/Users/\(fixture.run.user.name)/Library/Containers/org.example.shared/Data/Documents"
+    let exchange = """
+      exchange() {
+        "$INSULA" uninstall org.example.shared --store '\(store)'
+        "$INSULA" install "$1" --store '\(store)'; "$INSULA" path org.example.shared home --store '\(store)'
+      }
+
+      """
+    let backup = try fixture.shell(
+      exchange + """
+        set -e; init; mkdir "$SCRATCH/bin"; restic=$(command -v restic)
+        cat >"$SCRATCH/bin/restic" <<END
+        #!/bin/sh
+        INSULA='$INSULA'
+        \(exchange.replacing("$", with: "\\$"))
+        case " \\$* " in *" backup "*)
+          exchange '\(impostor)' >'\(fixture.scratch)/said' 2>&1
+          echo strange >'\(documents)/strange-secret';;
+        esac
+        exec $restic "\\$@"
+        END
+        chmod +x "$SCRATCH/bin/restic"; ls '\(documents)'
+        export PATH="$SCRATCH/bin:$PATH"; backup now --store "$POINT" || echo failed
+        cat "$SCRATCH/said" >&2; ls '\(documents)'
+        """)
+    #expect(backup.output.hasSuffix("strange-secret\n"), "\(backup)")
+    let isSaid = backup.errors.contains("another app's container took the place of org.example.shared")
+    #expect(isSaid && backup.output.contains("failed\n"), "\(backup)")
+    let restored = try fixture.shell(
+      exchange + """
+        exchange '\(own)' >/dev/null
+        backup restore --to "$POINT" --replace; backup restore --to "$POINT" --replace org.example.shared
+        """)
+    #expect(
+      restored.errors.components(separatedBy: "org.example.shared: while the backup was made").count == 3,
+      "\(restored)")
+    #expect(try !secrets(fixture.run.mounted, fixture).contains("strange-secret"), "\(restored)")
   }
 
   /// A backup of an earlier version does not say whose an app's own data are.

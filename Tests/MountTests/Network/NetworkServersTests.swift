@@ -220,7 +220,7 @@ struct NetworkServersTests {
       volume eject Users/\(name) 2>&1 | grep -c 'there is no volume'; ls '\(homes)'
       volume eject nas/mine 2>&1 | grep -o 'nas/mine of [^;,]*' | sort
       user add \(name) --home '\(homes)'; user remove \(name) --delete-home; ls '\(homes)'
-      volume eject Network/Servers/Users/\(name) >/dev/null; echo $?
+      volume eject Network/Servers/Users/\(name) --user \(network.run.user.name) >/dev/null; echo $?
       """,
       """
       0

@@ -142,7 +142,8 @@ struct KeptOnVolumeTests {
   @Test(.enabled(if: EncryptedFixture.isPossible, "gocryptfs is not installed"))
   func othersChangeEncryptedFiles() throws {
     let fixture = try EncryptedFixture()
-    try fixture.expect("create P; printf one >$V/P/f; sleep 0.3; cat $V/P/f; cat $V/P/f", "oneone")
+    try fixture.expect(
+      "create P; printf one >$V/P/f; sleep 0.3; cat $V/P/f; cat $V/P/f", "oneone", as: RunFixture.root)
     try fixture.expect(
       """
       echo "$W" >$C/w; fincore -n -o PAGES $V/P/f | tr -d ' '

@@ -172,6 +172,13 @@ struct VolumeViewTests {
       "getfattr -n security.capability $V/other/setid 2>&1 | grep -c 'No such attribute'", "1\n")
     // So a list does not name it: a program that copies all that is listed would fail.
     try fixture.expect("getfattr --absolute-names -m - $V/other/setid | grep -c capability; true", "0\n")
+    // Also for root, who copies all that there is.
+    let mounted = fixture.run.mounted
+    let name = fixture.run.user.name
+    for words in [["eject", "work", "--user", name], ["add", fixture.directory, "--at", "work"]] {
+      let result = try mounted.run(["volume"] + words + ["--store", mounted.point])
+      try #require(result.status == 0, "\(result)")
+    }
     let copied = try Program.run([
       "sh", "-ec",
       """

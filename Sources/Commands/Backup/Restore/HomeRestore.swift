@@ -44,7 +44,8 @@ struct HomeRestore {
     let present = wanted.filter { app in !missing.contains { app.has($0.identifier) } }
     var failed = missing.map { "\($0.identifier.sanitized): \($0.reason)" }
     let containers = containers(of: present, &failed)
-    let places = Set(present.flatMap { clouds(of: $0, &failed) })
+    var places: [String: SharedFD] = [:]
+    for app in present { addClouds(of: app, home, &places, &failed) }
     if !choice.replaces {
       let replaced = try restoreRest(of: home, places, isRehearsal: true).replaced
       try ask(files: replaced, containers: containers.filter { try $0.target.hasData }.count)
@@ -91,11 +92,18 @@ struct HomeRestore {
 
   /// Brings back what is in no app's own container.
   private func restoreRest(
-    of home: String, _ places: Set<String>, isRehearsal: Bool,
+    of home: String, _ clouds: [String: SharedFD], isRehearsal: Bool,
     _ note: @escaping (TreeCopy.Count) -> Void = { _ in }
   ) throws -> PlaceRestorer {
+    let places = Set(clouds.keys)
     let only = choice.apps.isEmpty ? nil : places
-    let restorer = PlaceRestorer(.mount, keepingOwners: false, progress: note) { names in
+    func isMeant(_ names: [[UInt8]], _ directory: FD) -> Bool {
+      let path = names.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+      guard let cloud = clouds[path] else { return true }
+      let meant = try? cloud.use { (fd) throws(Errno) in try fd.status() }
+      return meant.map { (try? directory.status())?.isSameObject(as: $0) == true } ?? false
+    }
+    let restorer = PlaceRestorer(.mount, keepingOwners: false, progress: note, isMeant: isMeant) { names in
       Self.step(names, only: only, places)
     }
     let source = try open("Users/\(name)", in: backup.tree.fd, backup.path)
@@ -140,7 +148,7 @@ struct HomeRestore {
             try backup.manifest.require(
               kind, name, ofHome: self.name, isFor: known, isNamed: !choice.apps.isEmpty)
           }
-          if let container = try container(kind, name, of: identifier) { found.append(container) }
+          if let container = try container(kind, name, of: known) { found.append(container) }
         } catch {
           failed.append("\(name): \(CommandFailure(error).message)")
         }
@@ -157,7 +165,7 @@ struct HomeRestore {
 
   /// Nil where the backup has no data of it.
   private func container(
-    _ kind: ContainerKind, _ identifier: AppIdentifier, of app: AppIdentifier
+    _ kind: ContainerKind, _ identifier: AppIdentifier, of app: AppDescription
   ) throws -> Container? {
     let path = "Users/\(name)/\(ContainerLayout.path(of: identifier, kind))"
     let directory: OwnedFD
@@ -167,31 +175,39 @@ struct HomeRestore {
       if error == .ENOENT { return nil }
       throw CommandFailure(error, "can't open \(backup.path.sanitized)/\(path.sanitized): \(error.message)")
     }
-    try access.requireEnded(app, for: uid)
+    try backup.manifest.require(kind, identifier, ofHome: name, isWhatWasReadFrom: directory.fd)
+    if let running = AppIdentifier(app.identifier) { try access.requireEnded(running, for: uid) }
     let package = try DataPackage(
       container: directory.fd, kind, of: identifier, path: "\(backup.path)/\(path)")
     let target =
       try kind == .data
-      ? access.container(identifier, for: uid) : access.container(ofGroup: identifier, in: app, for: uid)
+      ? access.container(of: app, for: uid) : access.container(ofGroup: identifier, in: app, for: uid)
     return Container(kind: kind, identifier: identifier, package: package, target: target)
   }
 
-  /// Where an app that is here keeps what goes to iCloud, as far as that was its team's in the backup.
-  private func clouds(of app: BackupManifest.App, _ failed: inout [String]) -> [String] {
+  /// Where an app that is here keeps what goes to iCloud, as far as that was its team's in the backup; open,
+  /// so that nothing else is filled if another team's app gets the place meanwhile.
+  private func addClouds(
+    of app: BackupManifest.App, _ home: String, _ places: inout [String: SharedFD], _ failed: inout [String]
+  ) {
     guard let identifier = AppIdentifier(app.identifier), let known = try? access.app(identifier, for: uid)
-    else { return [] }
-    var places: [String] = []
+    else { return }
     for cloud in known.clouds.compactMap({ AppIdentifier($0) }) where has(.cloud, cloud) {
       do {
         try backup.manifest.require(.cloud, cloud, ofHome: name, isFor: known)
         // Nobody else can make it.
         _ = try access.path(of: .cloud(cloud), identifier, for: uid)
-        places.append(ContainerLayout.path(of: cloud, .cloud))
+        let path = ContainerLayout.path(of: cloud, .cloud)
+        let root = try context.openDirectory(access.root)
+        let directory = SharedFD(try open("\(home)/\(path)", in: root.fd, access.root))
+        guard try BackupTeam(of: access.app(identifier, for: uid)) == BackupTeam(of: known) else {
+          throw CommandFailure(.failed, "its app was replaced by another team's meanwhile")
+        }
+        places[path] = directory
       } catch {
         failed.append("\(cloud): \(CommandFailure(error).message)")
       }
     }
-    return places
   }
 
   /// What is done about something in a home; `places` are the containers that may be filled beside those of
@@ -251,15 +267,29 @@ struct HomeRestore {
   /// Gives the apps again what they were allowed; what can't be is told.
   private func restoreRights(of apps: [BackupManifest.App]) -> [String] {
     var failed: [String] = []
-    func isPresent(_ identifier: String) -> Bool { apps.contains { $0.has(identifier) } }
+    // Whose they are is looked at now, and by the daemon once more: another team's may be installed since.
+    func team(of identifier: String) throws -> BackupTeam? {
+      guard let app = apps.first(where: { $0.has(identifier) }), let known = AppIdentifier(identifier) else {
+        return nil
+      }
+      let there = try access.app(known, for: uid)
+      guard BackupTeam(app.team, root: app.root).includes(there) else {
+        throw CommandFailure(.failed, "the one that is installed is signed by another team")
+      }
+      return BackupTeam(of: there)
+    }
     guard let rights = backup.manifest.rights(ofHome: name, isOnlyHome: backup.homes.count == 1) else {
       return ["grants and consents: the backup does not say which of them are those of \(name.sanitized)"]
     }
     // What was not there is granted by nobody: by now its name may be something else's.
-    for grant in rights.grants where !grant.isMissing && isPresent(grant.identifier) {
-      if let why = give(grant) { failed.append(why) }
+    for grant in rights.grants where !grant.isMissing {
+      do {
+        if let team = try team(of: grant.identifier) { try give(grant, on: GrantCondition(team: team)) }
+      } catch {
+        failed.append(Self.words(grant, error))
+      }
     }
-    for consent in rights.consents where isPresent(consent.identifier) {
+    for consent in rights.consents {
       let decision: ConsentDecision? =
         switch consent.state {
         case .authorized: .allow
@@ -268,8 +298,9 @@ struct HomeRestore {
         }
       guard let decision else { continue }
       do {
+        guard let team = try team(of: consent.identifier) else { continue }
         _ = try access.consents(
-          .decide(app: consent.identifier, service: consent.service, as: decision, user: uid))
+          .decide(app: consent.identifier, service: consent.service, as: decision, user: uid, team: team))
       } catch {
         failed.append("consent of \(consent.identifier): \(CommandFailure(error).message)")
       }
@@ -278,32 +309,46 @@ struct HomeRestore {
   }
 
   /// Has apps keep what they were granted: what a grant was for has been replaced by what has its name now.
+  ///
+  /// A grant that is there no more was taken back meanwhile, or its app was removed, and one that leads
+  /// elsewhere was moved by its user.
   private func keep(_ grants: [GrantedPlace]) -> [String] {
-    let now = (try? access.grants(nil, of: uid)) ?? []
-    for grant in now where grant.isMissing && grant.path.includes("/\(PlaceRestorer.prefix)") {
+    var aside: [Int64: GrantedPlace] = [:]
+    for grant in (try? access.grants(nil, of: uid)) ?? []
+    where grant.isMissing && grant.path.includes("/\(PlaceRestorer.prefix)") {
+      if let number = grant.number { aside[number] = grant }
+    }
+    var failed: [String] = []
+    for grant in grants where !grant.isMissing {
+      guard let number = grant.number, let team = grant.team, aside[number] != nil else { continue }
+      do {
+        try give(grant, on: GrantCondition(team: BackupTeam(team, root: grant.root), insteadOf: number))
+        aside[number] = nil
+      } catch {
+        failed.append(Self.words(grant, error))
+      }
+    }
+    for grant in aside.values {
       guard let identifier = AppIdentifier(grant.identifier) else { continue }
       _ = try? access.perform(.revoke(identifier, path: grant.path, user: uid))
     }
-    return grants.filter { grant in
-      !grant.isMissing
-        && !now.contains { $0.identifier == grant.identifier && $0.path.hasSameBytes(as: grant.path) }
-    }.compactMap(give)
+    return failed
   }
 
-  /// Grants an app what is at a path, and no link there; nil, or why not.
-  private func give(_ grant: GrantedPlace) -> String? {
-    do {
-      guard let identifier = AppIdentifier(grant.identifier) else { return nil }
-      let root = try context.openDirectory(access.root)
-      let status = try root.fd.status(at: grant.path)
-      guard status.isDirectory == grant.isDirectory, status.isDirectory || status.isRegular else {
-        throw CommandFailure(.failed, "it is something else by now")
-      }
-      try access.perform(
-        .grant(identifier, path: grant.path, inode: UInt64(status.st_ino), grant.access, user: uid))
-      return nil
-    } catch {
-      return "the grant of \(grant.path) to \(grant.identifier): \(CommandFailure(error).message)"
+  /// Grants an app what is at a path, and no link there.
+  private func give(_ grant: GrantedPlace, on condition: GrantCondition) throws {
+    guard let identifier = AppIdentifier(grant.identifier) else { return }
+    let root = try context.openDirectory(access.root)
+    let status = try root.fd.status(at: grant.path)
+    guard status.isDirectory == grant.isDirectory, status.isDirectory || status.isRegular else {
+      throw CommandFailure(.failed, "it is something else by now")
     }
+    try access.perform(
+      .grant(
+        identifier, path: grant.path, inode: UInt64(status.st_ino), grant.access, user: uid, on: condition))
+  }
+
+  private static func words(_ grant: GrantedPlace, _ error: any Error) -> String {
+    "the grant of \(grant.path) to \(grant.identifier): \(CommandFailure(error).message)"
   }
 }
