@@ -153,7 +153,7 @@ class Kind:
         return volume
 
     def remove(self, place, user):
-        place.volume("eject", "--force", self.name, check=False)
+        place.volume("eject", "--force", self.name, user=user, check=False)
 
 
 class Disk(Kind):
