@@ -229,7 +229,10 @@ promises() {
     [ "$((attempt % 5))" != 0 ] || settle
     sleep 0.2
   done
-  [ -z "$state" ] || die "left behind after $what:$state"
+  [ -z "$state" ] || {
+    find "/proc/$pid/fd" -type l -printf '%l\n' 2>/dev/null | sort | uniq -c >&2
+    die "left behind after $what:$state"
+  }
   alive || die "another daemon answers after $what"
   kernel_messages "$what"
 }

@@ -98,15 +98,16 @@ internal import Testing
     let owner = account.account.uid
     #expect(eventually { Payer(user: first + 7).user == owner })
     let log = StoreLog(store)
-    let numbers = [first + 500, first + 501, first + 502]
+    // Numbers of no other test: ranges are given out again, and what was an account is known as one for a while.
+    let numbers = [first + 1500, first + 1501, first + 1502]
     // Before anybody knows that they are accounts, and then one that only has a home.
     for user in [owner, first + 7] + numbers {
       try log.append([entry(user: user, path: "d\(user)"), entry(.granted, user: user, path: "g\(user)")])
     }
-    #expect(size("\(first + 500).denied") == 0 && size("\(owner).denied") > 0)
+    #expect(size("\(first + 1500).denied") == 0 && size("\(owner).denied") > 0)
     let others = try numbers.prefix(2).map { try TemporaryAccount(number: $0) }
     let home = made.path + "/tree/Users/away"
-    #expect(mkdir(home, 0o700) == 0 && chown(home, first + 502, 0) == 0)
+    #expect(mkdir(home, 0o700) == 0 && chown(home, first + 1502, 0) == 0)
     let own = ["d\(owner)", "g\(owner)", "d\(first + 7)", "g\(first + 7)"]
     #expect(eventually { all(log, LogQuery(user: owner)).map(\.path) == own })
     #expect(all(StoreLog(store), LogQuery(user: owner)).map(\.path) == own)
@@ -115,24 +116,24 @@ internal import Testing
     }
     // From now on they have files of their own.
     for other in others { try log.append([entry(user: other.account.uid, path: "later")]) }
-    #expect(size("\(first + 500).denied") > 0 && size("\(first + 501).denied") > 0)
+    #expect(size("\(first + 1500).denied") > 0 && size("\(first + 1501).denied") > 0)
     #expect(all(log, LogQuery(user: owner)).map(\.path) == own)
     let before = all(log)
-    try log.forget(first + 500)
-    #expect(all(log) == before.filter { $0.user != first + 500 })
+    try log.forget(first + 1500)
+    #expect(all(log) == before.filter { $0.user != first + 1500 })
     #expect(all(StoreLog(store)) == all(log))
     for name in try made.temporary.names(in: "store/state/log") {
       let text = try String(contentsOfFile: path(name), encoding: .utf8)
-      #expect(!text.contains("\(first + 500)") && name.hasPrefix(".") == false, "\(name)")
+      #expect(!text.contains("\(first + 1500)") && name.hasPrefix(".") == false, "\(name)")
     }
     // Its next entry comes after all others all the same.
-    try log.append([entry(user: first + 500, path: "next")])
+    try log.append([entry(user: first + 1500, path: "next")])
     #expect(all(log).last?.path == "next" && all(log).map(\.number) == all(log).map(\.number).sorted())
     // What a process left that was stopped meanwhile is no file of anybody's.
     _ = try made.temporary.write("99 {\"time\":1,\"event\":\"denied\"}\n", to: "store/state/log/.rewritten")
     #expect(all(StoreLog(store)).map(\.number) == all(log).map(\.number))
-    try StoreLog(store).forget(first + 501)
-    #expect(all(StoreLog(store)).contains { $0.user == first + 501 } == false)
+    try StoreLog(store).forget(first + 1501)
+    #expect(all(StoreLog(store)).contains { $0.user == first + 1501 } == false)
   }
 
   /// A million of somebody's entries take no room of others', and little of the disk.

@@ -139,7 +139,7 @@ internal import Testing
       try registry.removeConsent(app.identifier, of: user, .photos)
     }
     #expect(try registry.consents().isEmpty && registry.grants().isEmpty)
-    let other = try TemporaryAccount(number: first + 500)
+    let other = try TemporaryAccount(number: first + 2500)
     try Registry.requireAccount(other.account.uid, waiting: true)
     for user in [account.account.uid, other.account.uid] { try decide(user) }
     #expect(try registry.consents().count == 2 && registry.grants().count == 2)
