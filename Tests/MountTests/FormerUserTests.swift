@@ -383,14 +383,9 @@ struct FormerUserTests {
     #expect(try others(anna.account.uid) == [0, 0] && others(ben.account.uid) == [1, 1])
     if !isMounted { try shop.mounted.mount() }
     try shop.succeed("user", "add", anna.account.name)
-    let volumes = shop.mounted.path("Volumes")
-    for (account, names) in [(anna, ""), (ben, "disk-\(ben.account.name)\n")] {
-      let id = "\(account.account.uid)"
-      let listed = try Program.run([
-        "setpriv", "--reuid=\(id)", "--regid=\(id)", "--clear-groups", "ls", volumes,
-      ])
-      #expect(listed.ending == .ok && listed.output == names, "\(listed)")
-    }
+    let listed = try Program.run(
+      ["setpriv", "--reuid=\(ben.account.uid)", "--clear-groups", "ls", shop.mounted.path("Volumes")])
+    #expect(listed.output == "disk-\(ben.account.name)\n", "\(listed)")
     for words in [["volume", "list"], ["removed", "list"]] {
       let hers = try shop.run(as: anna, words + ["--json"])
       let his = try shop.run(as: ben, words + ["--json"])

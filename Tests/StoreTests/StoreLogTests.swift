@@ -98,7 +98,7 @@ internal import Testing
     let owner = account.account.uid
     #expect(eventually { Payer(user: first + 7).user == owner })
     let log = StoreLog(store)
-    // Numbers of no other test: ranges are given out again, and what was an account is known as one for a while.
+    // Of no other test: ranges are given out again, and what was an account is known as one for a while.
     let numbers = [first + 1500, first + 1501, first + 1502]
     // Before anybody knows that they are accounts, and then one that only has a home.
     for user in [owner, first + 7] + numbers {
