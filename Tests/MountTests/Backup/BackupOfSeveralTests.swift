@@ -33,7 +33,7 @@ struct BackupOfSeveralTests {
     _ = try fixture.succeed("mkdir -m 733 \"\(home)/Public/old\"")
     _ = try fixture.succeed(
       """
-      cd "\(home)/Public"; echo dropped >"Drop Box/letter"; echo open >old/open; umask 077
+      cd "\(home)/Public"; echo open >old/open; umask 077; echo dropped >"Drop Box/letter"
       echo private >old/note; mkdir old/own; echo private >old/own/deep
       mkdir -m 755 old/shown; echo private >old/shown/note
       echo open >old/shown/open; chmod 644 old/shown/open
@@ -41,15 +41,15 @@ struct BackupOfSeveralTests {
     _ = try fixture.succeed("init; backup now --store \"$POINT\"", as: RunFixture.root)
     let restored = try fixture.shell("backup restore --to \"$POINT\" --replace", as: RunFixture.root)
     #expect(restored.ending == .ok, "\(restored.output)\(restored.errors)")
-    for path in ["note", "own", "shown/note"] {
+    // What is open by its own mode may have been in a directory that is closed.
+    for path in ["note", "own", "open", "shown/note", "shown/open", "shown"] {
       #expect(restored.errors.contains("/Public/old/\(path) (uid \(two.uid))"), "\(restored.errors)")
     }
     let seen = try fixture.shell(
       """
-      cd "\(home)/Public"; cat "Drop Box/letter" old/open old/shown/open
-      grep -rl private . 2>/dev/null; stat -c %U old/open
+      cd "\(home)/Public"; cat "Drop Box/letter"; stat -c %U "Drop Box/letter"
       """)
-    #expect(seen.output == "dropped\nopen\nopen\n\(one.name)\n", "\(seen.output)\(seen.errors)")
+    #expect(seen.output == "dropped\n\(one.name)\n", "\(seen.output)\(seen.errors)")
   }
 
   @Test func rightsComeBackToWhoeverHadThem() throws {
