@@ -25,8 +25,11 @@ internal import Testing
     try #require(chown(temporary.appending(path), user, user) == 0)
   }
 
-  private func restore() throws -> PlaceRestorer {
-    let restorer = PlaceRestorer(.package, keepingOwners: true, progress: { _ in }) { _ in .replace }
+  private func restore(
+    keepingOwners keepsOwners: Bool = true,
+    _ step: @escaping ([[UInt8]]) -> PlaceRestorer.Step = { _ in .replace }
+  ) throws -> PlaceRestorer {
+    let restorer = PlaceRestorer(.package, keepingOwners: keepsOwners, progress: { _ in }, step: step)
     let source = try TemporaryDirectory.open(temporary.appending("backup"))
     let target = try TemporaryDirectory.open(temporary.appending("shared"))
     restorer.restore(source.fd, to: target.fd, isRehearsal: false)
@@ -56,6 +59,40 @@ internal import Testing
     #expect(temporary.text(of: "shared/project/text") == "as it was")
     #expect(temporary.text(of: "shared/note") == "as it was")
     #expect(temporary.text(of: "shared/stranger") == "stays")
+  }
+
+  @Test func whatIsMissingComesBackWithoutAWord() throws {
+    try backUp()
+    let restorer = try restore()
+    #expect(restorer.failures.isEmpty, "\(restorer.failures)")
+    #expect(restorer.replaced == 0)
+    #expect(try temporary.names(in: "shared").sorted() == ["note", "project"])
+    #expect(temporary.text(of: "shared/project/text") == "as it was")
+    #expect(temporary.text(of: "shared/note") == "as it was")
+  }
+
+  /// The attack: a user gives a directory of theirs, which can't be exchanged, a private one of another
+  /// user's, and root fills that and opens it as the backup says.
+  @Test(arguments: [true, false]) func nothingIsMergedIntoAnothersDirectory(keepsOwners: Bool) throws {
+    for name in ["one", "two"] {
+      try make("backup/\(name)", of: owner)
+      try make("backup/\(name)/run", of: owner, "as it was")
+      try #require(chmod(temporary.appending("backup/\(name)"), 0o777) == 0)
+    }
+    // Root's own restore is for root, and the one that keeps owners for the user.
+    try make("shared/one", of: keepsOwners ? owner : 0)
+    try make("shared/two", of: other)
+    try make("shared/two/run", of: other, "theirs")
+    try #require(chmod(temporary.appending("shared/two"), 0o700) == 0)
+    let restorer = try restore(keepingOwners: keepsOwners) { $0.count == 1 ? .merge : .replace }
+    #expect(restorer.failures.map(\.path) == ["two"], "\(restorer.failures)")
+    #expect(restorer.failures.first?.reason == "it is another user's by now")
+    let shared = try TemporaryDirectory.open(temporary.appending("shared"))
+    let (filled, left) = (try shared.fd.status(of: "one"), try shared.fd.status(of: "two"))
+    #expect(filled.permissions == 0o777 && left.permissions == 0o700 && left.st_uid == other)
+    #expect(temporary.text(of: "shared/one/run") == "as it was")
+    #expect(temporary.text(of: "shared/two/run") == "theirs")
+    #expect(try temporary.names(in: "shared/two") == ["run"])
   }
 
   @Test func whatOthersHaveInItIsKept() throws {

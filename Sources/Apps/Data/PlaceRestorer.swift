@@ -130,6 +130,10 @@ package final class PlaceRestorer {
       guard isMeant(path, there.fd) else {
         return fail(path, "it is another one by now, maybe another app's")
       }
+      // Whose the directory above is can give its name to what another user keeps from them.
+      guard try there.fd.status().st_uid == owner(of: below.fd.status()) else {
+        return fail(path, "it is another user's by now")
+      }
       restore(below.fd, to: there.fd, at: path, isRehearsal, finishing: finishing)
     } catch {
       fail(path, "it can't be opened (\(error.message))")
@@ -143,7 +147,11 @@ package final class PlaceRestorer {
       try target.makeDirectory(name, mode: 0o700)
       if keepsOwners {
         let status = try source.status(of: name)
-        let made = try target.child(name)
+        let made = try target.openDirectory(name)
+        // Something else may have got the name.
+        guard try made.fd.status().st_uid == ProcessID.user, try made.fd.entries().isEmpty else {
+          throw .ESTALE
+        }
         try made.fd.changeOwner(uid: status.st_uid, gid: status.st_gid)
       }
     } catch {
@@ -155,7 +163,7 @@ package final class PlaceRestorer {
   private func replace(_ path: [[UInt8]], from source: FD, in target: FD, _ bench: RestoreBench) {
     do throws(Errno) {
       try bench.with { (directory, temporary) throws(Errno) in
-        let owner = keepsOwners ? try source.status(of: path.last ?? []).st_uid : ProcessID.user
+        let owner = owner(of: try source.status(of: path.last ?? []))
         guard replace(path, from: source, in: target, by: temporary, in: directory) else {
           // Nobody but us has had it.
           try? access.removeTree(temporary, in: directory)
@@ -238,6 +246,9 @@ package final class PlaceRestorer {
         .init(path: place.text, reason: "its mode, ACL or times stay as they were (\(error.message))"))
     }
   }
+
+  /// Whose something is once it is brought back.
+  private func owner(of status: FileStatus) -> UInt32 { keepsOwners ? status.st_uid : ProcessID.user }
 
   private func fail(_ place: [[UInt8]], _ reason: String) {
     failures.append(Failure(path: place.text, reason: reason))

@@ -107,7 +107,8 @@ final class RestoreBench {
         try growth.count(object.fd)
         try take(item, in: directory, to: &pending)
       } catch {
-        kept.append(item)
+        // Where nothing had the name before, nothing came here.
+        if error != .ENOENT || directory.has(item.name) { kept.append(item) }
       }
     }
     return kept

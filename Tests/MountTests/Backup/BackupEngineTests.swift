@@ -93,7 +93,8 @@ struct BackupEngineTests {
       cd "$POINT"; echo shared >Library/Fonts/shared
       chmod 640 Library/Fonts/shared; chown 0:12 Library/Fonts/shared
       cp /bin/true Users/Shared/program; chmod 4755 Users/Shared/program
-      cp /bin/true Users/\(user)/Documents/program; chmod 4755 Users/\(user)/Documents/program
+      cp /bin/true Users/\(user)/Documents/program; chown \(user) Users/\(user)/Documents/program
+      chmod 4755 Users/\(user)/Documents/program
       init; backup now --store "$POINT"
       echo other >Library/Fonts/shared; rm Users/Shared/program
       echo other >"Users/\(user)/Documents/odd [name]*?"

@@ -49,8 +49,8 @@ struct EverythingRestore {
         let left = try Self.hand(path, of: backup, home: name, in: place, to: account).removed
         if left.count > 0 {
           context.console.note(
-            "what others have in the home of \(account.name.sanitized) and keep to themselves was left out: "
-              + "\(left.words.sanitized); 'restic restore' brings it back")
+            "what others have in the home of \(account.name.sanitized) was left out, since it may be theirs "
+              + "alone: \(left.words.sanitized); 'restic restore' brings it back")
         }
         let words = ["insula"] + words(place.path).inserting(["--user", account.name])
         // In a session of its own: what is theirs can't type into our terminal.
@@ -86,7 +86,7 @@ struct EverythingRestore {
   }
 
   /// Takes out what is not for the owner of a home: what other users have allowed, their apps, and databases
-  /// that have no place in the tree, where it is seen what others keep to themselves.
+  /// that have no place in the tree, where it is seen whose what is.
   static func reduce(_ backup: RestoredBackup, toHome name: String) throws(Errno) {
     let owner = (try? backup.tree.fd.status(at: "Users/\(name)"))?.st_uid
     let manifest = backup.manifest.reduced(toHome: name, ownedBy: owner)
@@ -115,7 +115,7 @@ struct EverythingRestore {
     let top = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
     let mount = try DetachedMount.copy(
       of: top.fd, adding: [.readOnly, .noSetUserID, .noDevices, .noPrograms])
-    let left = try OthersFiles(removedFrom: backup.tree.fd, home: home)
+    let left = try OthersFiles(removedFrom: backup, home: home)
     try give(top.fd, to: account)
     try top.fd.changeMode(0o700)
     // Its own descriptor is of the namespace before.
@@ -125,8 +125,7 @@ struct EverythingRestore {
     return left
   }
 
-  /// Makes all of a tree that nobody else can reach somebody's: also what others had in their home and they
-  /// could read.
+  /// Makes all of a tree that nobody else can reach somebody's.
   ///
   /// What is neither a file nor a directory nor a link goes.
   private static func give(_ directory: FD, to account: Account) throws(Errno) {

@@ -32,7 +32,7 @@ enum RestoredDatabases {
   }
 
   /// The answer is what can't be moved.
-  private static func move(in backup: FD) throws(Errno) -> [String] {
+  static func move(in backup: FD) throws(Errno) -> [String] {
     guard let databases = try? backup.openDirectory(BackupManifest.databasesName) else { return [] }
     let tree = try backup.openDirectory(BackupManifest.treeName)
     var found: Set<[[UInt8]]> = []
@@ -42,22 +42,28 @@ enum RestoredDatabases {
       return false
     }
     var failed: [String] = []
+    /// Those that are in their places, and whose they are.
+    var placed: [[[UInt8]]: UInt32] = [:]
     // A database comes before what is beside it, which has a longer name.
     for path in found.inOrder(by: { ($0.last ?? []).count < ($1.last ?? []).count }) {
       guard let name = path.last else { continue }
-      let database = DatabaseHold.database(ofCompanion: name)
-      let isBeside = database.map { found.contains(path.dropLast() + [$0]) } ?? false
+      let database: [[UInt8]]? = DatabaseHold.database(ofCompanion: name).map { path.dropLast() + [$0] }
+      let isBeside = database.map(found.contains) ?? false
+      // Without its database it has no place.
+      let owner = isBeside ? database.flatMap { placed[$0] } : nil
+      if isBeside, owner == nil { continue }
       do throws(Errno) {
         let source = try databases.fd.openDirectory(at: path.dropLast())
         let target = try tree.fd.openDirectory(at: path.dropLast())
         try whileWritable(target.fd) { () throws(Errno) in
-          try put(name, from: source.fd, in: target.fd, isDatabase: !isBeside)
+          placed[path] = try put(name, from: source.fd, in: target.fd, besideThatOf: owner)
         }
       } catch {
         // What was excluded from the restore has no place.
         guard error != .ENOENT else { continue }
         let text = path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
-        failed.append("\(text): \(error.message)")
+        let reason = error == .EPERM ? "the file of that name is another user's" : error.message
+        failed.append("\(text): \(reason)")
       }
     }
     return failed.inOrder(by: <)
@@ -72,11 +78,20 @@ enum RestoredDatabases {
     try body()
   }
 
+  /// Puts a database over the file of its owner's that has its name, or `besideThatOf` an owner what belongs
+  /// to one; gives the owner.
+  ///
+  /// In another directory of that name it would be without what protected it.
   private static func put(
-    _ name: [UInt8], from source: FD, in target: FD, isDatabase: Bool
-  ) throws(Errno) {
-    if let status = try? target.status(of: name), !status.isRegular { return }
-    if isDatabase {
+    _ name: [UInt8], from source: FD, in target: FD, besideThatOf owner: UInt32?
+  ) throws(Errno) -> UInt32 {
+    let copy = try source.status(of: name)
+    if let owner {
+      if let status = try? target.status(of: name), !status.isRegular { throw .EEXIST }
+      guard copy.st_uid == owner else { throw .EPERM }
+    } else {
+      let status = try target.status(of: name)
+      guard status.isRegular, status.st_uid == copy.st_uid else { throw .EPERM }
       // They were read at another moment, and would be taken for parts of it.
       for suffix in DatabaseHold.suffixes {
         if (try? target.status(of: name + suffix))?.isRegular == true {
@@ -85,5 +100,6 @@ enum RestoredDatabases {
       }
     }
     try source.rename(name, to: target, name, flags: 0)
+    return copy.st_uid
   }
 }
