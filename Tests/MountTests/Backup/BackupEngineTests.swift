@@ -267,7 +267,8 @@ struct BackupEngineTests {
       bring "$SCRATCH/x"
       words="backup restore --from $SCRATCH/x$POINT --to $POINT --replace"
       restore() { "$INSULA" $words >/dev/null 2>&1; }
-      began=$(date +%s%N); restore; took=$(( $(date +%s%N) - began ))
+      # The first one takes longer than those that follow.
+      for time in first usual; do began=$(date +%s%N); restore; took=$(( $(date +%s%N) - began )); done
       for round in $(seq \(rounds)); do
         fill old
         python3 - $took "$INSULA" $words <<'END'
@@ -292,7 +293,7 @@ struct BackupEngineTests {
       ls -A "$home/Documents" "$home/Library/Containers" | grep '^[.]' | grep -vx .localized || echo clean
       """)
     #expect(result.contains("    180 new\n") && result.hasSuffix("\nclean\n"), "\(result)")
-    #expect(result.components(separatedBy: "killed\n").count > rounds / 2, "\(result)")
+    #expect(result.components(separatedBy: "killed\n").count > rounds / 3, "\(result)")
     _ = try fixture.run.mounted.run(["unmount", fixture.run.mounted.point])
     let checked = try fixture.run.mounted.run(["check", fixture.run.mounted.store])
     #expect(checked.status == 0, "\(checked.output)\(checked.errors)")
