@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Apps
+internal import Bundles
 internal import Daemon
 internal import Glibc
 internal import LinuxIO
@@ -25,7 +26,7 @@ enum BackupContents {
     let mountPoint = daemon.mountPoint
     // Before the tree is covered.
     let domains = try domains(of: mountPoint)
-    let bundles = try access.map { try Self.bundles(of: manifest, $0) } ?? []
+    let bundles = access.map { Self.bundles(of: manifest, $0) } ?? []
     do throws(Errno) {
       try OwnNamespace.mountMemory(at: mountPoint)
       let top = try FD.cwd.openWithoutLinks(mountPoint, O_RDONLY | O_DIRECTORY)
@@ -42,7 +43,7 @@ enum BackupContents {
       }
       for (name, directory) in domains {
         try directory.use { (directory) throws(Errno) in
-          try show(directory, as: name, in: top.fd, isWhole: true, adding: [])
+          try show(directory, as: name, in: top.fd, isWhole: true)
         }
       }
       if let databases { try show(databases, as: BackupManifest.databasesName, in: top.fd) }
@@ -54,14 +55,15 @@ enum BackupContents {
     return domains.map { "\(mountPoint)/\($0.name)" }
   }
 
-  /// Mounts a directory at a new name, read-only unless something else is said.
+  /// Mounts a directory at a new name: if it `isWhole`, as it is, with what is mounted in it; otherwise to be
+  /// backed up.
   private static func show(
-    _ directory: FD, as name: String, in parent: FD, isWhole: Bool = false,
-    adding limits: DetachedMount.Limits = .readOnly
+    _ directory: FD, as name: String, in parent: FD, isWhole: Bool = false
   ) throws(Errno) {
     try parent.makeDirectory(name, mode: 0o755)
     let place = try parent.child(name)
-    let copy = try DetachedMount.copy(of: directory, isWhole: isWhole, adding: limits)
+    let copy = try DetachedMount.copy(of: directory, isWhole: isWhole, adding: isWhole ? [] : .readOnly)
+    if !isWhole { try BackupView.refuseLinks(in: copy.fd) }
     try copy.fd.attach(over: place.fd)
   }
 
@@ -81,19 +83,32 @@ enum BackupContents {
     }
   }
 
+  /// The bundles of apps, one for each seal.
+  ///
+  /// What can't be had is left out, and named: apps come and go while a backup is made.
   private static func bundles(
     of manifest: BackupManifest, _ access: any StoreAccess
-  ) throws -> [(name: String, directory: SharedFD)] {
-    var found: [(name: String, directory: SharedFD)] = []
-    for app in manifest.apps {
-      let path = "\(access.root)/\(app.domain.path)/\(app.bundle)"
-      do throws(Errno) {
-        let directory = SharedFD(try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY))
-        found.append((name: "\(app.seal).app", directory: directory))
-      } catch {
-        throw CommandFailure(error, "can't open \(path.sanitized): \(error.message)")
-      }
+  ) -> [(name: String, directory: SharedFD)] {
+    var found: [String: SharedFD] = [:]
+    for app in manifest.apps where found[app.seal] == nil {
+      found[app.seal] = bundle(at: "\(access.root)/\(app.domain.path)/\(app.bundle)", sealedAs: app.seal)
     }
-    return found
+    let missing = manifest.apps.filter { found[$0.seal] == nil }.map { "  \($0.identifier.sanitized)" }
+    if !missing.isEmpty {
+      access.context.console.note(
+        "only the data of these apps are backed up, since what is at their places is not, or not any more, "
+          + "what was installed:", missing)
+    }
+    return found.keys.inOrder(by: <).compactMap { seal in found[seal].map { ("\(seal).app", $0) } }
+  }
+
+  /// The bundle that has this seal: once it is uninstalled, whose the directory above is can put anything
+  /// there.
+  static func bundle(at path: String, sealedAs seal: String) -> SharedFD? {
+    guard let root = try? FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY),
+      let bundle = try? CodeBundle(in: root, name: path.splitAtName.name),
+      (try? bundle.sealDigest().asHexadecimal) == seal, let directory = try? bundle.root.duplicated()
+    else { return nil }
+    return SharedFD(directory)
   }
 }

@@ -24,12 +24,27 @@ enum BackupView {
     do throws(Errno) {
       let place = try FD.cwd.open(path, pathOnly | O_DIRECTORY)
       if let mount {
-        try mount.use { (mount) throws(Errno) in try mount.attach(over: place.fd) }
+        try mount.use { (mount) throws(Errno) in
+          try mount.attach(over: place.fd)
+          try refuseLinks(in: mount)
+        }
       } else {
         try DetachedMount.change(place.fd, adding: .readOnly)
+        try refuseLinks(in: place.fd)
       }
     } catch {
       throw CommandFailure(.failed, "can't mount the view over \(path): \(error.message)")
+    }
+  }
+
+  /// Sees to it that links in a mount can be read, and that nobody follows them.
+  ///
+  /// Programs that back up go by paths, and may read what others can't. A directory that becomes a link while
+  /// they are at it would lead them to anything, and they would keep that under the directory's name.
+  static func refuseLinks(in mount: FD) throws(Errno) {
+    do throws(Errno) { try DetachedMount.change(mount, adding: .noLinks) } catch {
+      // Linux before 5.14 does not know that.
+      guard error == .EINVAL || error == .ENOSYS else { throw error }
     }
   }
 
@@ -47,4 +62,9 @@ enum BackupView {
           : "can't mount the view: \(error.message); see 'insula doctor'")
     }
   }
+}
+
+extension DetachedMount.Limits {
+  /// Corresponds to `MOUNT_ATTR_NOSYMFOLLOW`.
+  fileprivate static let noLinks = Self(rawValue: 0x20_0000)
 }

@@ -52,6 +52,31 @@ struct BackupOfSeveralTests {
     #expect(seen.output == "dropped\n\(one.name)\n", "\(seen.output)\(seen.errors)")
   }
 
+  /// An app that two have is one bundle, and one that is no longer what was installed keeps nobody from a
+  /// backup.
+  @Test func bundlesAreThoseThatWereInstalled() throws {
+    let (one, store) = (fixture.run.user, fixture.run.mounted.store)
+    let made = fixture.run.mounted.temporary.appending("store/Notes-made/Notes.app")
+    try fixture.run.succeed("install", made, "--user", one.name, "--store", store)
+    let script = """
+      init; backup now --with-apps --store "$POINT"
+      plain ls latest | grep -c '/apps/[0-9a-f]*\\.app$'
+      """
+    let same = try fixture.shell("set -e\n" + script, as: RunFixture.root)
+    #expect(same.status == 0 && same.output.hasSuffix("\n1\n"), "\(same.output)\(same.errors)")
+    #expect(!same.errors.contains("only the data"), "\(same.errors)")
+    // As if the name were something else's by now.
+    try fixture.run.install("Other")
+    let place = "\(store)/tree/Applications/Other.app/Contents/_CodeSignature/CodeResources"
+    let changed = try fixture.shell(
+      "set -e; printf x >>'\(place)'\n" + script.replacing("init; ", with: ""), as: RunFixture.root)
+    #expect(changed.status == 0 && changed.output.hasSuffix("\n1\n"), "\(changed.output)\(changed.errors)")
+    #expect(
+      changed.errors.contains("only the data of these apps") && changed.errors.contains("org.example.other"),
+      "\(changed.errors)")
+    #expect(!changed.errors.contains("org.example.notes"), "\(changed.errors)")
+  }
+
   @Test func rightsComeBackToWhoeverHadThem() throws {
     let (one, two) = (fixture.run.user, other.account)
     _ = try fixture.succeed(

@@ -22,6 +22,10 @@ internal import Testing
 // - lose what is there, by stopping it or by a full disk: `BackupEngineTests/stoppedRestoresLeaveOldOrNew`,
 //   `BackupEngineTests/fullDiskLosesNothing`
 
+// And with a backup:
+//
+// - have it follow links to what only the one who makes it may read: `linksInTheViewLeadNowhere`
+
 /// Hostile backups, and those who are hostile while there are backups.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
 struct HostileBackupTests {
@@ -98,6 +102,26 @@ struct HostileBackupTests {
     #expect(try restore().errors.contains("is not a backup that was brought back"))
     try make("rm ../../../manifest.json; head -c 5000000 /dev/zero >../../../manifest.json")
     #expect(try restore().errors.contains("can't be read"))
+  }
+
+  /// The attack: a directory becomes a link while a program that goes by paths is in it.
+  @Test(arguments: ["user", "root", "rootless"]) func linksInTheViewLeadNowhere(backer: String) throws {
+    guard KernelRelease.own >= KernelRelease(5, 14) else {
+      return print("skipped: before Linux 5.14 all links are followed")
+    }
+    let fixture = try RunFixture(rootless: backer == "rootless")
+    let result = try fixture.shell(
+      """
+      cd "$POINT/Users/\(fixture.user.name)/Documents"; mkdir there; echo told >there/text
+      ln -s there link; ln -s .. out
+      "$INSULA" backup run --store "$POINT" -- sh -c \
+        'cat there/text; readlink link out; cat link/text; ls out/'
+      cat link/text
+      """, as: backer == "root" ? RunFixture.root : nil)
+    #expect(result.output == "told\nthere\n..\ntold\n", "\(result.output)\(result.errors)")
+    #expect(
+      result.errors.components(separatedBy: "Too many levels of symbolic links").count == 3,
+      "\(result.errors)")
   }
 
   @Test func otherTeamsGetNoData() throws {
