@@ -113,12 +113,12 @@ struct HostileBackupTests {
     let result = try fixture.shell(
       """
       cd "$POINT/Users/\(fixture.user.name)/Documents"; mkdir there; echo told >there/text
-      ln -s there link; ln -s /usr out
+      ln -s there link; ln -s .. out
       "$INSULA" backup run --store "$POINT" -- sh -c \
         'cat there/text; readlink link out; cat link/text; ls out/'
       cat link/text
       """, as: backer == "root" ? RunFixture.root : nil)
-    #expect(result.output == "told\nthere\n/usr\ntold\n", "\(result.output)\(result.errors)")
+    #expect(result.output == "told\nthere\n..\ntold\n", "\(result.output)\(result.errors)")
     #expect(
       result.errors.components(separatedBy: "Too many levels of symbolic links").count == 3,
       "\(result.errors)")
