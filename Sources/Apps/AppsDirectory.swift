@@ -104,6 +104,9 @@ extension Installer {
     let path = AppDomain.user(name).path
     let home = try openHome(name)
     let owner = try opening("Users/\(name)") { () throws(Errno) in try home.fd.status() }
+    guard store.isHome(name, of: owner.st_uid) else {
+      throw .store(.homeIsAway(path: "\(treePath)/Users/\(name)"))
+    }
     guard caller.uid == 0 || caller.uid == owner.st_uid else {
       throw .notAllowed(doing: doing, path: "/\(path)")
     }

@@ -96,8 +96,14 @@ extension Installer {
     guard caller.isPrivileged || user == caller.uid else {
       throw .notAllowed(doing: "look at what others have removed from", path: "\(treePath)/Users")
     }
-    return try registered { () throws(StoreError) in try registry.removedContainers(of: user) }.filter {
-      !$0.isBeingDeleted
+    return try registered { () throws(StoreError) in
+      var found: [RemovedContainer] = []
+      for removed in try registry.removedContainers(of: user) where !removed.isBeingDeleted {
+        // Accounts may have got other numbers, which those of removed containers follow later.
+        if user != nil, try !store.isOfItsHome(removed, registry) { continue }
+        found.append(removed)
+      }
+      return found
     }
   }
 

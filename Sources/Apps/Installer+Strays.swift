@@ -76,7 +76,10 @@ extension Installer {
     while let last = moves.last, last.user != app.user, moves.count < Self.mostMoves {
       let other = all.first { $0.user == last.user && $0.identifier.isSame(as: app.identifier) }
       guard let other, !intents.contains(where: { $0.intent.isAbout(other) }) else { break }
-      guard let owner = try owner(ofHomeOf: other), owner != last.user else { break }
+      let owner = try registered { () throws(StoreError) in
+        try store.owner(ofHomeIn: other.path, registry)
+      }
+      guard let owner, owner != last.user else { break }
       moves.append((other, owner))
     }
     return moves
@@ -84,20 +87,6 @@ extension Installer {
 
   /// That many accounts exchange their numbers at once, if any do.
   private static let mostMoves = 16
-
-  /// The owner of the home in which an app is; nil where nobody knows.
-  ///
-  /// No home elsewhere is looked at.
-  private func owner(ofHomeOf app: InstalledApp) throws(AppFailure) -> UInt32? {
-    guard let home = Homes.name(in: app.path) else { return nil }
-    if store.liesElsewhere(home) {
-      return try registered { () throws(StoreError) in
-        try registry.ownersOfHomesElsewhere()[Array(home.utf8)]
-      }
-    }
-    guard let status = try? store.tree.status(at: "Users/\(home)"), status.isDirectory else { return nil }
-    return status.st_uid
-  }
 
   /// The apps in a directory that are noted for somebody else than its user.
   ///

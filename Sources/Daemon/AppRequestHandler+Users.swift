@@ -36,6 +36,8 @@ extension AppRequestHandler {
     _ former: FormerUser, by caller: CallerIdentity
   ) throws(StoreError) -> Forgetting {
     let user = former.user
+    // What was removed from homes of others is theirs, and stays.
+    try store.followRemoved(of: user, in: registry)
     if let home = former.removedHome { try store.forget(home: home, of: user, in: registry) }
     let parts = try store.parts(toForgetOf: former, in: registry)
     // What the registry has goes last: by that whoever goes on after a stop knows that there is more.

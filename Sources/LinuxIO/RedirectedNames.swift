@@ -18,12 +18,16 @@ package enum RedirectedNames {
     package let source: SharedFD
     /// Which directory it is, whatever name leads there.
     package let number: Number
+    /// Whose it was then: whoever has the disk or server can give it another owner.
+    package let owner: UInt32
 
     package init(root: SharedFD, workshop: SharedFD, in source: SharedFD) throws(Errno) {
       self.root = root
       self.workshop = workshop
       self.source = source
-      number = Number(try root.use { (root) throws(Errno) in try root.statusInMemory() })
+      let status = try root.use { (root) throws(Errno) in try root.statusInMemory() }
+      number = Number(status)
+      owner = status.st_uid
     }
   }
   /// Tells a directory from all others that are open at the same time.

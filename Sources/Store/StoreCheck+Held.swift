@@ -10,6 +10,7 @@ internal import LinuxIO
 extension StoreCheck {
   /// Removed containers of which the registry has no row: nobody can restore them, and nothing deletes them.
   mutating func checkHeld(_ registry: Registry?) {
+    checkOwnersOfHeld(registry)
     if store.state.has(StoreLayout.removedName), let held = try? store.openRemoved() {
       checkHeld(in: held.fd, "\(store.path)/\(StoreLayout.removedPath)", registry)
     }
@@ -25,6 +26,29 @@ extension StoreCheck {
         continue
       }
       checkHeld(in: held.fd, "\(String(decoding: home.path, as: UTF8.self))/\(place)", registry)
+    }
+  }
+
+  /// Removed containers are their homes' owners', whose numbers may have changed since.
+  private mutating func checkOwnersOfHeld(_ registry: Registry?) {
+    guard let registry, let all = try? registry.removedContainers() else { return }
+    for removed in all where (try? store.isOfItsHome(removed, registry)) == false {
+      let container = removed.container
+      found(
+        .failure, "\(store.path)/tree/\(container.path)",
+        "was removed, and is noted for uid \(container.user), whose home that is not; nobody can restore it",
+        "'insula check --repair' or the next mount gives it to the owner of the home"
+      ) { [store] () throws(Errno) in
+        do throws(StoreError) {
+          try store.followNumbers(in: registry)
+          let now = try registry.removedContainers().first { $0.number == removed.number }
+          if let now, try !store.isOfItsHome(now, registry) {
+            throw StoreError.noRemovedContainer(number: removed.number)
+          }
+        } catch {
+          throw .EIO
+        }
+      }
     }
   }
 

@@ -82,4 +82,41 @@ struct ExchangedNumbersTests {
     try shop.succeed("restart", shop.mounted.store, store: false)
     try expectExchanged()
   }
+
+  /// What was removed stays with its home: nobody gets the other one's, and root removes with a home nothing
+  /// of the other one.
+  @Test(arguments: [false, true]) func whatWasRemovedStaysWithItsHome(removingBens: Bool) throws {
+    let documents = "Library/Containers/\(Self.app)/Data/Documents"
+    for account in [anna, ben] {
+      let letter = shop.mounted.backing("Users/\(account.account.name)/\(documents)/letter")
+      try #require(
+        try Program.run(["sh", "-c", "echo of \(account.account.name) >\"$1\"", "sh", letter]).status == 0)
+      try #require(chown(letter, account.account.uid, account.account.gid) == 0)
+    }
+    try shop.succeed("uninstall", Self.app)
+    let sql = "SELECT id FROM removed WHERE path LIKE 'Users/\(anna.account.name)/%'"
+    let hers = try Program.run(["sqlite3", shop.mounted.store + "/state/insula.db", sql]).output
+    let number = String(hers.prefix { $0 != "\n" })
+    try #require(!number.isEmpty)
+    try exchange()
+    // Ben has the number that Anna had.
+    let list = try shop.run(as: anna, "removed", "list", "--json")
+    #expect(!list.output.contains(anna.account.name), "\(list)")
+    for words in [["restore", number], ["delete", number]] {
+      let refused = try shop.run(as: anna, ["removed"] + words)
+      #expect(refused.status == 1, "\(refused)")
+    }
+    if removingBens { try shop.succeed("user", "remove", ben.account.name, "--delete-home") }
+    try shop.succeed("restart", shop.mounted.store, store: false)
+    let his = try shop.run(as: anna, "removed", "list", "--json")
+    let left = removingBens ? [] : [ben.account.name]
+    #expect(his.status == 0 && !his.output.contains(anna.account.name), "\(his)")
+    #expect(left.allSatisfy { his.output.contains($0) }, "\(his)")
+    let restored = try shop.run(as: ben, "removed", "restore", number)
+    #expect(restored.status == 0, "\(restored)")
+    let letter = shop.mounted.path("Users/\(anna.account.name)/\(documents)/letter")
+    let become = ["setpriv", "--reuid=\(ben.account.uid)", "--regid=\(ben.account.gid)", "--clear-groups"]
+    let read = try Program.run(become + ["cat", letter])
+    #expect(read.output == "of \(anna.account.name)\n", "\(read)")
+  }
 }

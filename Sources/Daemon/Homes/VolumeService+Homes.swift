@@ -14,6 +14,7 @@ internal import Volume
 //  2. In the store a link has its name (`HomeLink`), which leads nowhere. As long as the home is there, this
 //     process finds it at its path in the tree (`RedirectedNames`).
 //  3. While it is away its name gives ENOMEDIUM, and nothing is made in its place.
+//  4. Whose it is was noted when root added it. What its disk or server says of that must be the same.
 
 extension VolumeService {
   /// Throws unless a home of that name can be made for whoever asks.
@@ -34,13 +35,24 @@ extension VolumeService {
     }
   }
 
-  /// Notes whose a home is: nobody can see that while it is away.
-  func noteOwner(of home: RedirectedNames.Target, _ record: VolumeRecord) {
-    guard !isReadOnly,
-      let owner = try? home.root.use({ (root) throws(Errno) in try root.statusInMemory().st_uid })
-    else { return }
-    do throws(StoreError) { try registry(true)?.note(owner: owner, ofHome: record.id) } catch {
-      DaemonLog.write("can't note whose home \(String(decoding: record.name, as: UTF8.self)) is: \(error)")
+  /// Throws for a home that is another one's by now than whose root has added; notes whose it is when it is
+  /// there for the first time.
+  ///
+  /// Whoever has its disk or server says there whose it is: everybody's apps, and root's, would be theirs.
+  /// Earlier versions have noted the owner whom they found, or nobody: then it is the account's of its name.
+  func requireOwner(of attached: AttachedVolume) throws(VolumeFailure) {
+    guard let home = attached.home else { return }
+    let name = String(decoding: attached.record.name, as: UTF8.self)
+    let noted: UInt32?
+    do throws(StoreError) { noted = try registry(false)?.owner(ofHome: attached.record.id) } catch {
+      throw .store(error)
+    }
+    guard home.owner == noted ?? Account.named(name)?.uid else {
+      throw .homeOfOther(name: name, owner: home.owner, noted: noted)
+    }
+    guard noted == nil, !isReadOnly else { return }
+    do throws(StoreError) { try registry(true)?.note(owner: home.owner, ofHome: attached.record.id) } catch {
+      DaemonLog.write("can't note whose home \(name.sanitized) is: \(error)")
     }
   }
 

@@ -31,6 +31,8 @@ enum VolumeFailure: Error {
   case nameOfUsers(String)
   case tooMany
   case unfitForHomes(String)
+  /// Of whose home the disk or server says that it is another one's; `noted` is for whom root has added it.
+  case homeOfOther(name: String, owner: UInt32, noted: UInt32?)
   case store(StoreError)
 
   var message: String {
@@ -67,6 +69,11 @@ enum VolumeFailure: Error {
     case .unfitForHomes(let kind):
       "homes need a place that keeps owners, ACLs and flags and can be written, which \(kind.sanitized) "
         + "there does not offer"
+    case .homeOfOther(let name, let owner, let noted):
+      "where it lies it belongs to uid \(owner), and not to "
+        + (noted.map { "uid \($0), for whom it was added" } ?? "the account \(name.sanitized)")
+        + "; if that is right, 'insula volume eject Users/\(name.sanitized)' and 'insula user add "
+        + "\(name.sanitized) --home SOURCE' take it anew, as root; if not, chown gives it back there"
     case .store(let error): error.description
     }
   }

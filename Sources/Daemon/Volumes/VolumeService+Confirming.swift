@@ -74,7 +74,13 @@ extension VolumeService {
         "\(name.sanitized) is another volume than the one that was shown; nothing was changed", .ESTALE)
     }
     // Nobody has begun here to add or delete it.
-    do throws(StoreError) { try notes.add([record.isNow([])]) } catch { throw ControlFailure(error) }
+    do throws(StoreError) {
+      let isNew = try notes.add([record.isNow([])])
+      // Root says of a home that it is the account's of its name; whom the store names is another machine's.
+      if isNew, record.place == .users { try registry(true)?.forgetOwner(ofHome: record.id) }
+    } catch {
+      throw ControlFailure(error)
+    }
     note(record.id, isConfirmed: true)
     tell(.volumeAdded, record, by: user)
     if !record.options.contains(.onDemand) { attach([record]) }

@@ -65,11 +65,16 @@ extension VolumeService {
   private func takeOver(_ record: VolumeRecord, _ left: VolumeEngines.Left) -> Bool {
     guard let attached = engines.attach(record, left) else { return false }
     changes.withLock { _ in
-      // It may have been ejected while its disk or server did not answer.
-      do throws(VolumeFailure) { try requireNoted(record) } catch {
-        if case .gone = error {
+      // It may have been ejected while its disk or server did not answer, or given away there.
+      do throws(VolumeFailure) {
+        try requireNoted(record)
+        try requireOwner(of: attached)
+      } catch {
+        switch error {
+        case .gone, .homeOfOther:
           engines.forget(record.id)
           return end(attached, isHurried: true)
+        default: break
         }
       }
       // Whoever has attached it may have been stopped before.

@@ -270,6 +270,7 @@ final class VolumeService: Sendable {
   func add(_ attached: AttachedVolume) throws(VolumeFailure) {
     do throws(VolumeFailure) {
       try requireNoted(attached.record)
+      try requireOwner(of: attached)
       try attaching.checkOverlap(attached, for: attached.record.owner ?? 0)
     } catch {
       engines.forget(attached.record.id)
@@ -280,8 +281,7 @@ final class VolumeService: Sendable {
   }
 
   func attach(_ attached: AttachedVolume) {
-    if let home = attached.home {
-      noteOwner(of: home, attached.record)
+    if attached.home != nil {
       // What is sealed there is known as that before anybody finds it.
       volume.redirect(attached)
       homeAppears(String(decoding: attached.record.name, as: UTF8.self))

@@ -76,11 +76,12 @@ extension Store {
     return target.elementsEqual(Containers.target(of: app, record).utf8)
   }
 
-  /// Whether a home is there, and is a user's.
+  /// Whether a home is there, and is a user's; one elsewhere is theirs for whom root has added it, whatever
+  /// its disk or server says by now.
   package func isHome(_ name: String, of user: UInt32) -> Bool {
-    guard (try? Homes.checkName(name)) != nil, let status = try? tree.status(at: "Users/\(name)") else {
-      return false
-    }
+    guard (try? Homes.checkName(name)) != nil else { return false }
+    if let elsewhere = homeElsewhere(of: "Users/\(name)") { return elsewhere.target?.owner == user }
+    guard let status = try? tree.status(at: "Users/\(name)") else { return false }
     return status.isDirectory && status.st_uid == user
   }
 

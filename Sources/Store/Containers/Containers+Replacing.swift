@@ -34,7 +34,7 @@ extension Containers {
       path: record.path, identity: present, team: record.team)
     Self.replacing.withLock { _ = $0.insert(old.uuid) }
     defer { Self.replacing.withLock { _ = $0.remove(old.uuid) } }
-    let removed = try registry.noteRemoval(of: old, at: Int64(time(nil)))
+    let removed = try noteRemoval(of: old)
     do throws(Errno) {
       try visibly { () throws(Errno) in try own.exchange(old, copy, identity, held.fd, parent, check) }
     } catch {

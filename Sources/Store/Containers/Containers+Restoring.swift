@@ -38,12 +38,16 @@ extension Containers {
       try? registry.forget(record)
       return nil
     }
-    do throws(StoreError) {
-      try registry.noteRemoval(of: record, at: Int64(time(nil)))
-    } catch {
-      throw .EIO
-    }
+    do throws(StoreError) { try noteRemoval(of: record) } catch { throw .EIO }
     return nil
+  }
+
+  /// Notes a container as removed, for which the oldest of its user's make way, and none that is in a home of
+  /// others by now.
+  @discardableResult
+  func noteRemoval(of record: ContainerRecord) throws(StoreError) -> RemovedContainer {
+    try store.followRemoved(of: record.user, in: registry)
+    return try registry.noteRemoval(of: record, at: Int64(time(nil)))
   }
 
   /// A container whose number no removed one has.
@@ -66,6 +70,7 @@ extension Containers {
   /// Throws if there is a container of that name by now.
   package func restore(_ removed: RemovedContainer) throws(StoreError) -> ContainerRecord {
     let old = removed.container
+    guard try store.isOfItsHome(removed, registry) else { throw .noRemovedContainer(number: removed.number) }
     let home = try store.home(of: old.user)
     let own = try forHomeThatIsThere("Users/\(home)/")
     return try Self.restoring.with(removed.number) { () throws(StoreError) in

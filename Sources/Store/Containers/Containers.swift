@@ -228,7 +228,11 @@ package final class Containers: Sendable {
   func openHome(_ name: String) throws(StoreError) -> OwnedFD {
     try Homes.checkName(name)
     do throws(Errno) {
-      return try tree.fd.openDirectory(at: "Users/\(name)")
+      let home = try tree.fd.openDirectory(at: "Users/\(name)")
+      // Its server may say by now that it is another's.
+      let owner = try home.fd.status().st_uid
+      guard elsewhere?.target.map({ $0.owner == owner }) ?? true else { throw .ENOTDIR }
+      return home
     } catch .ENOENT, .ENOTDIR, .ELOOP {
       let place = "\(path)/Users/\(name)"
       throw elsewhere == nil ? .noHome(path: place) : .homeIsAway(path: place)

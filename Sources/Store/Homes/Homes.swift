@@ -156,14 +156,17 @@ package final class Homes: Sendable {
   }
 
   /// The first home of a user, by name; nothing in any home is looked at.
+  ///
+  /// Root has none elsewhere but one of its own name: nobody's disk gets what root's apps write.
   func name(ofHomeOf user: UInt32) throws(StoreError) -> String? {
     try explaining("list the homes in", path) { () throws(Errno) in
       let names = try users.fd.entries().map { String(decoding: $0.name, as: UTF8.self) }
       return names.inOrder(by: <).first { name in
-        guard name != "Shared", !name.begins(with: "."), let status = try? users.fd.status(at: name) else {
+        guard name != "Shared", !name.begins(with: "."), let status = try? users.fd.status(of: name) else {
           return false
         }
-        return status.isDirectory && status.st_uid == user
+        if status.isDirectory { return status.st_uid == user }
+        return user != 0 && RedirectedNames.target(of: Array(name.utf8), in: users.fd)?.owner == user
       }
     }
   }

@@ -121,7 +121,17 @@ extension Registry {
       """, .integer(Int64(user)), .integer(withRefusals ? 0 : 1))
   }
 
-  /// Notes whose a home is that lies elsewhere, now that it can be looked at.
+  /// For whom root has added a home that lies elsewhere; nil where an earlier version did not note that.
+  package func owner(ofHome volume: Int64) throws(StoreError) -> UInt32? {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows("SELECT owner FROM home_owners WHERE volume = ?", .integer(volume)) {
+        (row) throws(StoreError) in try Self.owner(row, 0, path)
+      }.first
+    }
+  }
+
+  /// Notes whose a home is that lies elsewhere, when it is there for the first time.
   package func note(owner: UInt32, ofHome volume: Int64) throws(StoreError) {
     let values: [Database.Value] = [.integer(volume), .integer(Int64(owner))]
     let isKnown = try use { (database) throws(StoreError) in
@@ -142,6 +152,13 @@ extension Registry {
           SELECT 1 FROM volumes
           WHERE id = ? AND volumes.name = ejected_homes.name AND volumes.path = ejected_homes.path)
         """, values[0])
+    }
+  }
+
+  /// Forgets for whom a home that lies elsewhere was added, which root confirms on this machine.
+  package func forgetOwner(ofHome volume: Int64) throws(StoreError) {
+    try change { (database) throws(StoreError) in
+      try database.run("DELETE FROM home_owners WHERE volume = ?", .integer(volume))
     }
   }
 

@@ -176,12 +176,12 @@ extension Registry {
     return true
   }
 
-  /// Notes what was removed from a home for the home's owner; those who had that number have it no more.
-  func giveRemoved(inHome name: String, of user: UInt32, to owner: UInt32) throws(StoreError) {
+  /// Notes a removed container for the owner of its home.
+  func give(_ removed: RemovedContainer, to owner: UInt32) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run(
-        "UPDATE removed SET user = ?3 WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2",
-        .integer(Int64(user)), .text("Users/\(name)/"), .integer(Int64(owner)))
+        "UPDATE removed SET user = ? WHERE id = ? AND user = ?", .integer(Int64(owner)),
+        .integer(removed.number), .integer(Int64(removed.container.user)))
     }
   }
 

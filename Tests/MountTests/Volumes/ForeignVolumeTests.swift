@@ -68,6 +68,22 @@ struct ForeignVolumeTests {
 
   private static let root = RunFixture.root
 
+  /// Whoever has made the store and the disk has said in both that the home is somebody else's.
+  @Test func aStoreFromElsewhereDoesNotSayWhoseAHomeIs() throws {
+    let (carried, ben) = (try Carried(), try TemporaryAccount())
+    let owner = ben.account.uid
+    _ = try carried.run.mounted.unmount()
+    try carried.change("UPDATE home_owners SET owner = \(owner)")
+    try carried.expect("chown \(owner) homes/$NAME", "", as: Self.root)
+    try carried.mountElsewhere()
+    try carried.expect(
+      """
+      volume confirm Users/$NAME --yes >/dev/null 2>&1; ls $POINT/Users/$NAME 2>&1 | grep -o 'No medium'
+      volume info Users/$NAME | tr -s ' \\n' ' ' | grep -o "belongs to uid \(owner), and not to the account"
+      ls $V
+      """, "No medium\nbelongs to uid \(owner), and not to the account\n", as: Self.root)
+  }
+
   @Test(arguments: [false, true])
   func aStoreFromElsewhereOpensNothingHere(isReadOnly: Bool) throws {
     let carried = try Carried()
