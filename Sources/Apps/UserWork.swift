@@ -21,30 +21,98 @@ package final class UserWork: Sendable {
   }
   private struct Piece: Sendable {
     let name: String
+    let number: UInt64
     let work: @Sendable () -> Void
   }
+  /// The pieces of a line are done in the order of their numbers.
+  private struct Pieces {
+    /// The one that is being done, and since when.
+    var current: UInt64
+    var since = monotonicNanoseconds()
+    var waiting: [Piece] = []
+  }
   private struct State {
-    /// What waits behind what is being done.
-    var lines: [Line: [Piece]] = [:]
+    var last: UInt64 = 0
+    var lines: [Line: Pieces] = [:]
     var isOver = false
+
+    func isDone(_ number: UInt64, in line: Line) -> Bool {
+      lines[line].map { $0.current > number } ?? true
+    }
   }
   private let state = Condition(State())
 
   package init() {}
 
-  /// Has something done; not if the same, by its name, waits already, or nothing begins any more.
-  package func begin(for line: Line, as name: String, _ work: @escaping @Sendable () -> Void) {
+  /// Has something done, unless nothing begins any more; it takes the place of what waits under its name.
+  ///
+  /// The result is its number; nil if it is not done.
+  @discardableResult
+  package func begin(for line: Line, as name: String, _ work: @escaping @Sendable () -> Void) -> UInt64? {
     state.withLock { state in
-      guard !state.isOver else { return }
-      let piece = Piece(name: name, work: work)
-      if let waiting = state.lines[line] {
-        if !waiting.contains(where: { $0.name == name }) { state.lines[line]?.append(piece) }
-        return
+      guard !state.isOver else { return nil }
+      if let waiting = state.lines[line]?.waiting {
+        let same = waiting.firstIndex { $0.name == name }
+        let number = same.map { waiting[$0].number } ?? state.last + 1
+        let piece = Piece(name: name, number: number, work: work)
+        if let same {
+          state.lines[line]?.waiting[same] = piece
+        } else {
+          state.last = number
+          state.lines[line]?.waiting.append(piece)
+        }
+        return number
       }
+      state.last += 1
+      let piece = Piece(name: name, number: state.last, work: work)
       // Without a thread for it, it is begun the next time.
-      guard let thread = try? JoinableThread(name: "user", { [self] in serve(line, piece) }) else { return }
+      guard let thread = try? JoinableThread(name: "user", { [self] in serve(line, piece) }) else {
+        return nil
+      }
       thread.detach()
-      state.lines[line] = []
+      state.lines[line] = Pieces(current: piece.number)
+      return piece.number
+    }
+  }
+
+  /// Has something done for some users, all at the same time; it is waited for by what this gives.
+  package func begin(
+    for users: some Sequence<UInt32>, as name: String, _ work: @escaping @Sendable (_ user: UInt32) -> Void
+  ) -> Begun {
+    var begun = Begun(work: self)
+    for user in users {
+      begun.users.append(user)
+      // What can't have a thread is done here.
+      guard let number = begin(for: .user(user), as: name, { work(user) }) else {
+        work(user)
+        continue
+      }
+      begun.numbers[user] = number
+    }
+    return begun
+  }
+
+  /// What has begun for some users.
+  package struct Begun: Sendable {
+    fileprivate let work: UserWork
+    fileprivate var users: [UInt32] = []
+    fileprivate var numbers: [UInt32: UInt64] = [:]
+
+    /// Waits for it, for some time at most; the result is those users for whom it is not done.
+    ///
+    /// One for whom something has been under way for as long is not waited for again.
+    package func wait(milliseconds: Int) -> [UInt32] {
+      let now = monotonicNanoseconds()
+      let patience = UInt64(milliseconds) &* 1_000_000
+      let waited = work.state.withLock { state in
+        numbers.filter { user, _ in state.lines[.user(user)].map { now &- $0.since < patience } ?? false }
+      }
+      _ = work.state.wait(milliseconds: milliseconds) { state in
+        waited.allSatisfy { state.isDone($0.value, in: .user($0.key)) }
+      }
+      return work.state.withLock { state in
+        users.filter { user in numbers[user].map { !state.isDone($0, in: .user(user)) } ?? false }
+      }
     }
   }
 
@@ -53,11 +121,14 @@ package final class UserWork: Sendable {
     while let piece = next {
       piece.work()
       next = state.change { state in
-        guard !state.isOver, state.lines[line]?.isEmpty == false else {
+        guard !state.isOver, let next = state.lines[line]?.waiting.first else {
           state.lines[line] = nil
           return nil
         }
-        return state.lines[line]?.removeFirst()
+        state.lines[line]?.waiting.removeFirst()
+        state.lines[line]?.current = next.number
+        state.lines[line]?.since = monotonicNanoseconds()
+        return next
       }
     }
   }

@@ -40,6 +40,28 @@ internal import Testing
     #expect(sees(["a", "b", "c", "d", "e", "f"]))
   }
 
+  @Test func eachUserIsWaitedForOnce() {
+    defer { seen.change { $0.isReleased = true } }
+    func begin(_ users: [UInt32], _ name: String, hangs: Bool = false) -> UserWork.Begun {
+      work.begin(for: users, as: name) { [seen] user in
+        seen.change { $0.names.append("\(name) \(user)") }
+        if hangs, user == 1000 { _ = seen.wait(milliseconds: 60_000) { $0.isReleased } }
+      }
+    }
+    #expect(begin([1000, 1001, 1002], "a", hangs: true).wait(milliseconds: 2000) == [1000])
+    #expect(sees(["a 1000", "a 1001", "a 1002"]))
+    // What hangs has been waited for by now; what is new takes the place of what waits.
+    let (old, new) = (begin([1000, 1001], "b"), begin([1000, 1001], "b"))
+    let began = monotonicNanoseconds()
+    #expect(new.wait(milliseconds: 1000) == [1000])
+    #expect(monotonicNanoseconds() &- began < 1_000_000_000)
+    seen.change { $0.isReleased = true }
+    #expect(begin([1000], "c").wait(milliseconds: 20_000) == [])
+    for begun in [old, new] { #expect(begun.wait(milliseconds: 20_000) == []) }
+    let names = seen.withLock { $0.names.filter { $0 == "b 1000" } }
+    #expect(names == ["b 1000"])
+  }
+
   @Test func nothingBeginsAtTheEnd() {
     defer { seen.change { $0.isReleased = true } }
     begin(.user(1000), "a", hangs: true)

@@ -21,8 +21,8 @@ struct HeldLockTests {
   /// More than there are threads for all.
   private static let count = 24
 
-  private let run: RunFixture
-  private let other: TemporaryAccount
+  let run: RunFixture
+  let other: TemporaryAccount
 
   init() throws {
     run = try RunFixture()
@@ -31,7 +31,7 @@ struct HeldLockTests {
   }
 
   /// A directory of the user's, by a path beside the one through the whole tree, and by that one.
-  private func directory(_ place: Place) throws -> (held: String, inTree: String) {
+  func directory(_ place: Place) throws -> (held: String, inTree: String) {
     let temporary = run.mounted.temporary
     try temporary.makeDirectory("own", mode: 0o755)
     let own = temporary.appending("own")
@@ -49,7 +49,7 @@ struct HeldLockTests {
   }
 
   /// A process that goes on until its input ends.
-  private final class Background {
+  final class Background {
     let process = Process()
     private let input = Pipe()
 
@@ -69,7 +69,7 @@ struct HeldLockTests {
     }
   }
 
-  private func hold(_ files: [String]) throws -> Background {
+  func hold(_ files: [String]) throws -> Background {
     let temporary = run.mounted.temporary
     let program = temporary.appending("silent-filesystem")
     let built = try Program.run([

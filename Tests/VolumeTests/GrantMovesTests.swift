@@ -31,6 +31,18 @@ struct GrantMovesTests {
     #expect(try areFree([1, 2], within: 20_000))
   }
 
+  @Test func whoDoesNotWaitGoesWithoutIt() throws {
+    var begun: [UInt32] = []
+    let hold = moves.hold([1])
+    hold.end()
+    moves.withLockIfFree(of: 1) {
+      begun.append(1)
+      #expect((try? areFree([1], within: 50)) == false)
+    }
+    #expect(try areFree([1], within: 20_000))
+    #expect(begun == [1])
+  }
+
   @Test func whoHasAllKeepsEverybody() throws {
     var areFree: [Bool?] = []
     moves.withLockOfAll {

@@ -18,6 +18,8 @@ struct GrantedUseTests {
     let hasBegun = Atomic<Bool>(false)
     let mayEnd = Atomic<Bool>(false)
     let isWithdrawn = Atomic<Bool>(false)
+    /// It was waited for with success.
+    let isComplete = Atomic<Bool>(true)
     /// What was done under way had not been waited for.
     let wasLate = Atomic<Bool>(false)
 
@@ -198,6 +200,41 @@ struct GrantedUseTests {
     revoker.join()
     let wasLate = signs.wasLate.load(ordering: .sequentiallyConsistent)
     #expect(!wasLate)
+  }
+
+  /// It may wait for as long as somebody holds the file: then it learns at its end that it has lost it.
+  @Test(arguments: [OpenFile.Access.read, .write])
+  func whatDoesNotEndIsWaitedForInVain(access: OpenFile.Access) throws {
+    let tree = try Tree()
+    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
+    try tree.view.make("Users/Shared/dir/file")
+    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
+    let view = try View(tree.volume, scope: Scope([place]), user: 0)
+    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
+    let node = try view.node("Users/Shared/dir/file")
+    let signs = Signs()
+    let user = try JoinableThread(name: "user") {
+      do throws(Errno) {
+        try view.granted.whileGranted(node, access) {
+          signs.hasBegun.store(true, ordering: .sequentiallyConsistent)
+          Signs.wait(for: signs.mayEnd)
+        }
+      } catch {
+        signs.wasLate.store(error == .EPERM, ordering: .sequentiallyConsistent)
+      }
+    }
+    Signs.wait(for: signs.hasBegun)
+    let revoker = try JoinableThread(name: "revoker") {
+      signs.isComplete.store(view.granted.withdraw(place), ordering: .sequentiallyConsistent)
+      signs.isWithdrawn.store(true, ordering: .sequentiallyConsistent)
+    }
+    #expect(eventually { signs.isWithdrawn.load(ordering: .sequentiallyConsistent) })
+    signs.mayEnd.store(true, ordering: .sequentiallyConsistent)
+    user.join()
+    revoker.join()
+    let isComplete = signs.isComplete.load(ordering: .sequentiallyConsistent)
+    let wasLate = signs.wasLate.load(ordering: .sequentiallyConsistent)
+    #expect(!isComplete && wasLate)
   }
 
   /// What the kernel writes back at that moment has begun before the end.

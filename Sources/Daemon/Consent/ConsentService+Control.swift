@@ -39,14 +39,6 @@ extension ConsentService {
     return page(of: caller.isPrivileged ? asked : caller.uid, after: after)
   }
 
-  /// Has views have what counts for each of them, and nothing else.
-  func bringInLine(_ running: [RunningView]) -> ControlFailure? {
-    for (user, views) in Dictionary(grouping: running, by: \.user) {
-      apply(views.flatMap { view in view.launch.services.map { (view.launch.app, $0) } }, user)
-    }
-    return settle()
-  }
-
   /// As much as one answer has of what counts, of a user or of all.
   func page(of user: UInt32?, after: ConsentPosition?) -> [ConsentStatus] {
     var statuses: [ConsentStatus] = []

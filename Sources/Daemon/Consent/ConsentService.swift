@@ -25,7 +25,7 @@ package final class ConsentService: ConsentKeeper {
   /// One decision at a time reaches the registry.
   private let turn = Mutex(())
   /// One of each user brings views in line with that.
-  private let turns = UserTurns()
+  let turns = UserTurns()
   /// Which looks after what administrators restrict while apps run.
   private let restrictions = RestrictionWatch()
   let listeners = ConsentListeners()
@@ -115,51 +115,34 @@ package final class ConsentService: ConsentKeeper {
     apply(changed().map { (launch.app, $0) }, user)
   }
 
-  /// Brings the views of all apps in line with what an administrator restricts, if that has changed or an
-  /// app is new; false if none runs.
-  private func applyRestrictions(isNew: Bool) -> Bool {
-    let hasChanged = answers.managed.hasChanged()
-    let running = views.all()
-    if hasChanged || isNew && answers.managed.restrictsAnything {
-      for (user, views) in Dictionary(grouping: running, by: \.user) {
-        // One for all views of an app.
-        var known: Set<String> = []
-        let chosen = views.flatMap { view in
-          view.launch.services.filter {
-            known.insert("\(view.launch.app.identifier.text) \($0.rawValue)").inserted
-          }.map { (view.launch.app, $0) }
-        }
-        apply(chosen, user)
-      }
-    }
-    return !running.isEmpty
-  }
-
   /// Apps have come or gone, and with them what was decided about them: it holds for apps that run, too.
   ///
   /// The result is what to say where an app may still be told what was found before.
   @discardableResult
   func reconcile() -> ControlFailure? {
+    let running = changed()
+    return running.isEmpty ? nil : bringInLine(running)
+  }
+
+  /// Reads what is decided by now, and gives the apps that run about which that is something else.
+  private func changed() -> [RunningView] {
     let changed = turn.withLock { _ in
       answers.noteOwed()
       return answers.load()
     }
-    if changed.isEmpty { return nil }
+    if changed.isEmpty { return [] }
     // Whoever begins from here on asks for what counts now.
-    let running = views.all(ended: true).filter {
-      changed.contains(AppOfUser($0.launch.app.identifier, $0.user))
-    }
-    return running.isEmpty ? nil : bringInLine(running)
+    return views.all(ended: true).filter { changed.contains(AppOfUser($0.launch.app.identifier, $0.user)) }
   }
 
   /// An administrator has assigned a team to another root: what its users have decided counts for apps under
   /// that one, and no more for those that run under another.
   ///
-  /// The result is what to say where an app may still be told what was found before.
+  /// `body` is done when it is so, before what is under way is waited for. The result is what to say where an
+  /// app may still be told what was found before.
   @discardableResult
-  func teamIsAssigned(_ views: [RunningView]) -> ControlFailure? {
-    reconcile()
-    return bringInLine(views)
+  func teamIsAssigned(_ views: [RunningView], _ body: () -> Void = {}) -> ControlFailure? {
+    bringInLine(changed() + views, body)
   }
 
   /// The registry has forgotten what a user without a home had decided: nothing of it counts any more, also
@@ -308,30 +291,6 @@ package final class ConsentService: ConsentKeeper {
           + "then run this command again")
     }
     if let unsettled { throw unsettled }
-  }
-
-  /// Brings all views of apps of a user's in line with what counts.
-  func apply(_ chosen: [(app: InstalledApp, service: PrivacyService)], _ user: UInt32) {
-    let chosen = chosen.filter(\.service.isAboutFiles)
-    guard !chosen.isEmpty else { return }
-    // It waits for what apps read, which may lie on a volume that does not answer.
-    turns.with(user) { volume.change(chosen.flatMap { changes($0.app, user, $0.service) }) }
-  }
-
-  /// What becomes of each view of an app: what entitlements open may differ, since a user's own copy of an
-  /// app may run beside everyone's.
-  private func changes(_ app: InstalledApp, _ user: UInt32, _ service: PrivacyService) -> [ViewChange] {
-    // Also of one whose process has ended, and whose view is still there.
-    let running = views.all(of: app.identifier, user: user, ended: true)
-    return running.compactMap { running in
-      let launch = running.launch
-      guard launch.services.contains(service) else { return nil }
-      let (with, without) = (launch.places(with: service), launch.places(without: service))
-      let isAllowed = isAuthorized(launch, user, service)
-      return ViewChange(
-        ofView: running.view.number, admitting: isAllowed ? with : without,
-        withdrawing: isAllowed ? without : with)
-    }
   }
 
   /// Lets those go on who have waited for a decision.

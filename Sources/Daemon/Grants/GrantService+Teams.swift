@@ -38,24 +38,4 @@ extension GrantService {
       throw .store(error)
     }
   }
-
-  /// An app of a team's next root may have been installed: what was granted under a former root is for that
-  /// one, and views of what the former root has signed have it no more.
-  func followTeams(_ registry: Registry) {
-    guard let teams = try? registry.teamsOfGrantsWithFormerRoots(), !teams.isEmpty else { return }
-    let moved = volume.granted(teams.keys).filter { $0.team != teams[$0.id] }
-    guard !moved.isEmpty else { return }
-    volume.changeTeams(of: teams)
-    tell(moved.map { GrantedApp(identifier: $0.identifier, user: $0.user) })
-  }
-
-  /// An administrator has assigned a team to another root: its grants are that one's now, and views of apps
-  /// under other roots have them no more.
-  func teamIsAssigned(_ team: String) throws(StoreError) {
-    guard let registry = try registry(false) else { return }
-    let teams = try registry.teamsOfGrants(to: team)
-    let apps = volume.apps(ofGrants: teams.keys)
-    volume.changeTeams(of: teams)
-    tell(apps)
-  }
 }

@@ -24,9 +24,11 @@ package final class GrantService: Sendable {
   /// Is called after each change of what apps are granted, with these apps; it must not wait.
   private let changed: @Sendable (Set<AppOfUser>) -> Void
   let registry: RegistrySource
-  private let writer: GrantWriter
+  let writer: GrantWriter
   /// One request of each user at a time; what is looked at for it may lie on a volume that does not answer.
   private let turns = UserTurns()
+  /// What is taken back of several users at once, in no request of theirs.
+  let withdrawals = UserWork()
 
   /// Takes over what was granted before; nobody can look at the tree yet.
   package init(
@@ -259,21 +261,6 @@ package final class GrantService: Sendable {
     return found
   }
 
-  /// Takes back what was granted of a volume that is there no more: another one may get its name.
-  ///
-  /// The registry has forgotten it with the volume. What it still has is of another user's volume of that
-  /// name.
-  func volumeIsEjected(_ place: [[UInt8]]) {
-    // Nobody's turn is waited for: nothing new can be granted there, and what can't be recorded now is
-    // recorded later.
-    var found = volume.granted.filter { $0.path.starts(with: place) }
-    if found.isEmpty { return }
-    if let registry = try? registry(false), let known = try? registry.grantNumbers() {
-      found.removeAll { known.contains($0.id) }
-    }
-    if !found.isEmpty { try? takeBack(found) }
-  }
-
   /// What was taken back and is still in the registry.
   private func unrecordedRevocations() throws(GrantFailure) -> [GrantRecord] {
     let gone = writer.owed.subtracting(volume.grantedNumbers)
@@ -287,10 +274,10 @@ package final class GrantService: Sendable {
 
   /// When this ends, nothing of it can be used any more; when it returns, no later daemon gives it either.
   ///
-  /// What can't be recorded is recorded with the next change, or when the daemon ends.
+  /// They are one user's. What can't be recorded is recorded with the next change, or when the daemon ends.
   func takeBack(_ records: [GrantRecord]) throws(GrantFailure) {
     let numbers = records.map(\.id)
-    volume.revokeGrants(numbers)
+    if !volume.revokeGrants(numbers), let user = records.first?.user { DaemonLog.noteUse(by: [user]) }
     tell(records)
     do throws(StoreError) { try writer.writeOwed(and: numbers) } catch {
       throw .revocationNotRecorded(error)
@@ -352,24 +339,6 @@ extension GrantService {
         throw .failed(doing: "create a view for", path: app.identifier.text, errno: error)
       }
     }
-  }
-
-  /// Apps have come or gone, and with them what they were granted.
-  ///
-  /// It asks for numbers alone: it follows each change of an app, whoever makes it, and the grants are those
-  /// of all users. A grant of one user that can't be read keeps no other one.
-  package func reconcile() {
-    try? writer.writeOwed()
-    // What is granted meanwhile is in the registry first, and here later.
-    let granted = volume.grantedNumbers
-    guard let registry = try? registry(false), let known = try? registry.grantNumbers() else { return }
-    let gone = granted.filter { !known.contains($0) }
-    if !gone.isEmpty {
-      let apps = volume.apps(ofGrants: gone)
-      volume.revokeGrants(gone)
-      tell(apps)
-    }
-    followTeams(registry)
   }
 }
 

@@ -33,6 +33,15 @@ final class GrantMoves: Sendable {
     try withLock(of: [user], body)
   }
 
+  /// The same if nobody has it, and else nothing.
+  func withLockIfFree(of user: UInt32, _ body: () -> Void) {
+    LockRank.grantMoves.enter()
+    defer { LockRank.grantMoves.leave() }
+    guard state.withLock({ !$0.areAll && $0.users.insert(user).inserted }) else { return }
+    body()
+    state.change { _ = $0.users.remove(user) }
+  }
+
   func withLockOfAll(_ body: () -> Void) {
     LockRank.grantMoves.enter()
     state.wait(until: { !$0.areAll && $0.users.isEmpty }) { $0.areAll = true }

@@ -21,8 +21,9 @@ package final class GrantedFiles: Sendable {
   let use = GrantedUse()
   /// The same on volumes that may not answer.
   private let slowUse = GrantedUse()
-  private let slowContents: LostContents
-  /// How long who takes something back waits for those.
+  private let contents: LostContents
+  /// How long who takes something back waits for those: they may wait for a volume, or for a file whose lock
+  /// somebody holds in the kernel.
   private static let patienceNanoseconds: UInt64 = 2_000_000_000
 
   init(
@@ -34,7 +35,7 @@ package final class GrantedFiles: Sendable {
     self.scope = scope
     self.nodes = nodes
     self.kernel = kernel
-    slowContents = LostContents(kernel, nodes)
+    contents = LostContents(kernel, nodes)
     self.files = files
     self.gate = gate
   }
@@ -53,47 +54,61 @@ package final class GrantedFiles: Sendable {
   /// When this returns, nothing in it can be found, read or written any more, not even through descriptors
   /// and memory maps that existed before.
   ///
-  /// While a volume does not answer, what the kernel has kept of its files can be read until it does, or is
-  /// ejected; and what is being written may be.
+  /// While a volume does not answer, or somebody holds a file, what the kernel has kept of these files can be
+  /// read until that is over; and what is being written may be. Then this is false.
   ///
   /// Not from a request's own thread: it waits for requests.
-  package func withdraw(_ place: ScopePlace) { Self.withdraw([place], from: [self]) }
+  @discardableResult
+  package func withdraw(_ place: ScopePlace) -> Bool { Self.withdraw([place], from: [self]) }
 
-  /// The same for several places and views at once.
-  static func withdraw(_ places: Set<ScopePlace>, from views: [GrantedFiles]) {
-    withdraw(views.map { ($0, places) })
+  /// The same for several places and views of a user at once.
+  @discardableResult
+  static func withdraw(_ places: Set<ScopePlace>, from views: [GrantedFiles]) -> Bool {
+    for view in views { view.beginChange(withdrawing: places) }
+    return finish(views)
   }
 
-  static func withdraw(_ places: [(view: GrantedFiles, places: Set<ScopePlace>)]) {
-    // Nothing is found any more by any of them, before one is waited for.
-    for (view, places) in places { view.beginWithdrawal(of: places) }
-    let end = monotonicNanoseconds() + patienceNanoseconds
-    for (view, _) in places { view.finishWithdrawal(until: end) }
-  }
-
-  private func beginWithdrawal(of places: Set<ScopePlace>) {
+  /// Puts places into the view, and takes others out: nothing of those is found any more when this returns.
+  ///
+  /// It waits for nothing, so it can be done for all users before one is waited for by ``finish(_:)``.
+  func beginChange(admitting admitted: [ScopePlace] = [], withdrawing withdrawn: Set<ScopePlace>) {
     // Data that was stored through a memory map before this call is not lost. Once the location is out of the
     // scope, page faults fail, so the kernel's write-back comes to an end.
     use.beginDraining()
     slowUse.beginDraining()
-    scope.change { $0.withdraw(places) }
+    scope.change { scope in
+      for place in admitted { scope.admit(place) }
+      scope.withdraw(withdrawn)
+    }
     applyScope()
   }
 
-  private func finishWithdrawal(until end: UInt64) {
-    use.waitForAll()
+  /// Waits for what is under way in what views have lost, for some seconds at most; false if that is over.
+  static func finish(_ views: [GrantedFiles]) -> Bool {
+    let end = monotonicNanoseconds() + patienceNanoseconds
+    var areDone = true
+    for view in views where !view.finishWithdrawal(until: end) { areDone = false }
+    return areDone
+  }
+
+  private func finishWithdrawal(until end: UInt64) -> Bool {
+    let isOver = use.waitForAll(until: end)
     let answers = slowUse.waitForAll(until: end)
     let lost = Set(files.all.filter { $0.isRevocable && !isGranted($0) }.map(\.node))
     let slow = lost.filter(mayNotAnswer)
-    kernel.forgetContents(of: lost.subtracting(slow))
     // Other volumes than the one that does not answer take a moment, whenever it is this view's turn.
     let moment = max(
       end + Self.patienceNanoseconds / 4, monotonicNanoseconds() + Self.patienceNanoseconds / 20)
-    let isForgotten = slowContents.forget(slow, until: moment)
+    // Where nothing is known to hang, a disk may have much to write back.
+    let long = isOver ? end + 4 * Self.patienceNanoseconds : moment
+    let isForgotten = contents.forget(lost.subtracting(slow), until: long, again: isOver)
+    let slowIsForgotten = contents.forget(slow, until: moment, again: false)
     use.endDraining()
     slowUse.endDraining()
-    use.waitForAll()
-    if answers, isForgotten { _ = slowUse.waitForAll(until: end + Self.patienceNanoseconds) }
+    let isWritten = isOver && isForgotten && use.waitForAll(until: long + Self.patienceNanoseconds)
+    let slowIsWritten =
+      answers && slowIsForgotten && slowUse.waitForAll(until: end + Self.patienceNanoseconds)
+    return isWritten && slowIsWritten
   }
 
   /// Whether something lies on a volume that a server or a program serves, or did.
@@ -164,7 +179,7 @@ package final class GrantedFiles: Sendable {
     guard case .deny = decision else { return nil }
     let use = mayNotAnswer(file.node) ? slowUse : use
     return try use.during { () throws(Errno) in
-      let isBeforeEnd = use.isDraining || slowContents.has(file.node)
+      let isBeforeEnd = use.isDraining || contents.has(file.node)
       if !isBeforeEnd || file.descriptor == nil { try decision.enforce() }
       return try file.descriptor?.use { (fd) throws(Errno) in try fd.write(bytes, at: offset) }
     }

@@ -51,23 +51,12 @@ final class GrantedUse: Sendable {
       ? even.load(ordering: .sequentiallyConsistent) : odd.load(ordering: .sequentiallyConsistent)
   }
 
-  /// Waits for everything that began before this call.
+  /// Waits for everything that began before this call, until some time at most; false if that is over.
   ///
   /// What begins meanwhile counts in the other phase, so it is not waited for; twice, since someone may have
-  /// read the phase before it was last changed and not been counted yet. There is no end to it but theirs:
-  /// what is under way may still read and write.
-  func waitForAll() {
-    waiting.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    defer { waiting.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
-    for _ in 0..<2 {
-      let before = phase.wrappingAdd(1, ordering: .sequentiallyConsistent).oldValue
-      ended.wait { _ in count(before) <= 0 }
-    }
-  }
-
-  /// The same until some time at most; false if that is over.
-  ///
-  /// Nobody learns then what comes of what was waited for, unless it is granted by another way.
+  /// read the phase before it was last changed and not been counted yet. What is under way may wait for ever,
+  /// for a volume or for the lock of a file: nobody learns then what comes of it, unless it is granted by
+  /// another way.
   func waitForAll(until end: UInt64) -> Bool {
     waiting.wrappingAdd(1, ordering: .sequentiallyConsistent)
     defer { waiting.wrappingSubtract(1, ordering: .sequentiallyConsistent) }

@@ -170,6 +170,16 @@ final class Grants: Sendable {
     return Set(users)
   }
 
+  func users(ofEach ids: some Sequence<Int64>) -> [UInt32: [Int64]] {
+    state.withLock { state in
+      var users: [UInt32: [Int64]] = [:]
+      for id in ids {
+        if let user = state.entries[id]?.record.user { users[user, default: []].append(id) }
+      }
+      return users
+    }
+  }
+
   func ids(through step: ResolvedPath.Step) -> [Int64] {
     state.withLock { state in Self.ids(in: state.names.places(of: step), state.names) }
   }

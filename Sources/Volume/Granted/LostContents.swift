@@ -4,10 +4,11 @@
 internal import Fuse
 internal import LinuxIO
 
-/// What the kernel keeps of files that were taken back, on volumes that may not answer.
+/// What the kernel keeps of files that were taken back.
 ///
-/// It waits there for what is being read, and for what it has to write back. So each volume has a thread for
-/// each view, and never more than one: what is taken back on one is never in the queue behind another.
+/// It waits there for what is being read, and for what it has to write back: on a volume that may not answer,
+/// or of a file whose lock somebody holds. So each volume has a thread for each view, and never more than
+/// one: what is taken back on one is never in the queue behind another.
 final class LostContents: Sendable {
   private struct Pending {
     /// What is not forgotten yet, and may still be written.
@@ -30,8 +31,8 @@ final class LostContents: Sendable {
   /// Has the kernel write back and forget the contents of files, and waits for that until some time at most;
   /// false if that is over.
   ///
-  /// What was waited for before is not waited for again.
-  func forget(_ files: Set<NodeID>, until end: UInt64) -> Bool {
+  /// What was waited for before is waited for only with `again`: where that may never end it is not.
+  func forget(_ files: Set<NodeID>, until end: UInt64, again: Bool) -> Bool {
     let new = pending.withLock { pending in
       let new = files.subtracting(pending.files)
       pending.again.formUnion(files.subtracting(new))
@@ -39,7 +40,8 @@ final class LostContents: Sendable {
       return new
     }
     for file in new { begin(device(of: file)) }
-    return pending.wait(milliseconds: millisecondsLeft(until: end)) { $0.files.isDisjoint(with: new) }
+    let waited = again ? files : new
+    return pending.wait(milliseconds: millisecondsLeft(until: end)) { $0.files.isDisjoint(with: waited) }
   }
 
   private func begin(_ device: UInt32) {

@@ -54,6 +54,11 @@ extension Volume {
     grants.version(of: GrantHolder(identifier, user, team))
   }
 
+  /// The numbers of some, by whose they are; not of those that there are no more.
+  package func users(ofGrants numbers: some Sequence<Int64>) -> [UInt32: [Int64]] {
+    grants.users(ofEach: numbers)
+  }
+
   /// The apps that some are for.
   package func apps(ofGrants numbers: some Sequence<Int64>) -> [GrantedApp] { grants.apps(of: numbers) }
 
@@ -109,11 +114,13 @@ extension Volume {
   }
 
   /// Notes whose apps some grants are for by now: views of the apps that had them lose them, and views of
-  /// those apps get them.
-  package func changeTeams(of grants: [Int64: Team]) {
+  /// those apps get them; false where what is under way in those that lose them was not waited for.
+  ///
+  /// They are one user's: where they lead may be locked for as long as that user holds a file.
+  @discardableResult
+  package func changeTeams(of grants: [Int64: Team]) -> Bool {
     let users = self.grants.users(of: grants.keys)
-    let withdrawn = self.grants.moving.withLock(of: users) {
-      () -> [(view: GrantedFiles, places: Set<ScopePlace>)] in
+    let changed = self.grants.moving.withLock(of: users) { () -> [GrantedFiles] in
       var places: [GrantHolder: Set<ScopePlace>] = [:]
       for (id, team) in grants {
         guard var entry = self.grants.entry(id), entry.record.team != team else { continue }
@@ -123,21 +130,30 @@ extension Volume {
         for view in self.grants.views(of: entry.holder) { view.granted.admit(entry.record.place) }
       }
       return places.flatMap { holder, places in
-        self.grants.views(of: holder).map { (view: $0.granted, places: places) }
+        self.grants.views(of: holder).map { view in
+          view.granted.beginChange(withdrawing: places)
+          return view.granted
+        }
       }
     }
-    if !withdrawn.isEmpty { GrantedFiles.withdraw(withdrawn) }
+    return GrantedFiles.finish(changed)
   }
 
-  /// Takes grants back: when this returns nothing of them is found, read or written any more through what
-  /// they gave.
-  package func revokeGrants(_ numbers: [Int64]) {
-    let revoked = grants.moving.withLock(of: grants.users(of: numbers)) {
+  /// Takes grants of a user back: when this returns nothing of them is found, read or written any more
+  /// through what they gave; false where what is under way there was not waited for.
+  @discardableResult
+  package func revokeGrants(_ numbers: [Int64]) -> Bool {
+    let changed = grants.moving.withLock(of: grants.users(of: numbers)) { () -> [GrantedFiles] in
       let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)
-      return entries.map { (places: Set($0.value.map(\.record.place)), views: grants.views(of: $0.key)) }
+      return entries.flatMap { holder, entries in
+        let places = Set(entries.map(\.record.place))
+        return grants.views(of: holder).map { view in
+          view.granted.beginChange(withdrawing: places)
+          return view.granted
+        }
+      }
     }
-    GrantedFiles.withdraw(
-      revoked.flatMap { grant in grant.views.map { (view: $0.granted, places: grant.places) } })
+    return GrantedFiles.finish(changed)
   }
 
   /// Makes the view of an app that is about to run for a user; it has these places, what was granted, and

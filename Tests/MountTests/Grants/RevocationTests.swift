@@ -55,9 +55,9 @@ struct RevocationTests {
     let asking = ScopePlace("Users/Shared/a", .asks, isSubtree: false)
     let given = ScopePlace("Users/Shared/a", [.read, .write, .revocable])
     func change(_ new: ScopePlace, _ old: ScopePlace) {
-      fixture.volume.change([
-        ViewChange(ofView: fixture.mounts.views[1].number, admitting: [new], withdrawing: [old])
-      ])
+      let change = ViewChange(
+        ofView: fixture.mounts.views[1].number, admitting: [new], withdrawing: [old])
+      #expect(fixture.volume.begin([change]).wait() == [])
     }
     change(asking, given)
     try use(fixture, rounds: 200, give: { change(given, asking) }) { change(asking, given) }
