@@ -27,7 +27,8 @@ extension HeldLockTests {
   private func begin(_ use: HeldUse) throws -> Both {
     let temporary = run.mounted.temporary
     try run.install(
-      "Player", info: "<key>NSAppleMusicUsageDescription</key><string>Plays your music.</string>")
+      "Player", entitlements: "<key>com.apple.security.files.user-selected.read-write</key><true/>",
+      info: "<key>NSAppleMusicUsageDescription</key><string>Plays your music.</string>")
     let directory = try directory(.home)
     let home = run.mounted.path("Users/\(other.account.name)")
     let allow = "\"$INSULA\" consent allow \(Self.player) media-library --store \"$POINT\""
@@ -56,7 +57,7 @@ extension HeldLockTests {
       """
     let reader = try start(look, as: other.account, called: "read")
     #expect(eventually { said("read") == "song\n" }, "\(said("read"))")
-    let write = "dd if=/dev/zero of='\(path)' bs=4096 count=1 conv=notrunc"
+    let write = "dd if=/dev/zero of='\(path)' bs=4096 count=1 conv=notrunc 2>&1"
     var own = [
       try start(
         "echo begun; \(use == .write ? write : ":"); echo over; cat >/dev/null", as: run.user,
