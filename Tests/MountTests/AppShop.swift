@@ -76,6 +76,17 @@ struct AppShop {
     return try mounted.run(words + ["--store", mounted.point], before: become)
   }
 
+  /// Runs a command that must end within a minute, as root or an ordinary user.
+  func runInTime(as account: TemporaryAccount?, _ words: [String]) throws -> ProgramResult {
+    let become = account.map {
+      ["setpriv", "--reuid=\($0.account.uid)", "--regid=\($0.account.gid)", "--clear-groups"]
+    }
+    let store = ["--store", account == nil ? mounted.store : mounted.point]
+    var all = words
+    all.insert(contentsOf: store, at: words.firstIndex(of: "--") ?? words.endIndex)
+    return try mounted.run(all, before: (become ?? []) + ["timeout", "-s", "KILL", "60"])
+  }
+
   func expectNothingToComplainAbout() throws {
     let result = try mounted.run("check", mounted.store)
     #expect(result.status == 0, "\(result.output)\(result.errors)")

@@ -28,6 +28,24 @@ struct GrantedUseTests {
     }
   }
 
+  /// A file in a directory that was granted, and the view that has it.
+  private struct GrantedFile {
+    let tree: Tree
+    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
+    let connection = RecordingConnection(passthrough: false, canWithdraw: true)
+    let view: View
+    let node: NodeID
+
+    init() throws {
+      tree = try Tree()
+      try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
+      try tree.view.make("Users/Shared/dir/file")
+      view = try View(tree.volume, scope: Scope([place]), user: 0)
+      view.started(connection)
+      node = try view.node("Users/Shared/dir/file")
+    }
+  }
+
   /// Not even in the moment in which its node does not know yet.
   @Test(arguments: [O_RDONLY, O_RDWR]) func whatWasTakenBackIsNotOpened(flags: Int32) throws {
     let tree = try Tree(passthrough: true)
@@ -167,13 +185,8 @@ struct GrantedUseTests {
 
   @Test(arguments: [OpenFile.Access.read, .write])
   func takingBackWaitsForWhatIsUnderWay(access: OpenFile.Access) throws {
-    let tree = try Tree()
-    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
-    try tree.view.make("Users/Shared/dir/file")
-    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
-    let view = try View(tree.volume, scope: Scope([place]), user: 0)
-    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
-    let node = try view.node("Users/Shared/dir/file")
+    let granted = try GrantedFile()
+    let (view, node, place) = (granted.view, granted.node, granted.place)
     let signs = Signs()
     let user = try JoinableThread(name: "user") {
       try? view.granted.whileGranted(node, access) {
@@ -205,13 +218,8 @@ struct GrantedUseTests {
   /// It may wait for as long as somebody holds the file: then it learns at its end that it has lost it.
   @Test(arguments: [OpenFile.Access.read, .write])
   func whatDoesNotEndIsWaitedForInVain(access: OpenFile.Access) throws {
-    let tree = try Tree()
-    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
-    try tree.view.make("Users/Shared/dir/file")
-    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
-    let view = try View(tree.volume, scope: Scope([place]), user: 0)
-    view.started(RecordingConnection(passthrough: false, canWithdraw: true))
-    let node = try view.node("Users/Shared/dir/file")
+    let granted = try GrantedFile()
+    let (view, node, place) = (granted.view, granted.node, granted.place)
     let signs = Signs()
     let user = try JoinableThread(name: "user") {
       do throws(Errno) {
@@ -239,14 +247,8 @@ struct GrantedUseTests {
 
   /// What the kernel writes back at that moment has begun before the end.
   @Test func takingBackWaitsForWhatIsWrittenBack() throws {
-    let tree = try Tree()
-    try tree.view.makeDirectory("Users/Shared/dir", mode: 0o777)
-    try tree.view.make("Users/Shared/dir/file")
-    let place = ScopePlace("Users/Shared/dir", [.read, .write, .revocable])
-    let view = try View(tree.volume, scope: Scope([place]), user: 0)
-    let connection = RecordingConnection(passthrough: false, canWithdraw: true)
-    view.started(connection)
-    let node = try view.node("Users/Shared/dir/file")
+    let granted = try GrantedFile()
+    let (view, node, place, connection) = (granted.view, granted.node, granted.place, granted.connection)
     _ = try view.open(node, flags: O_RDWR, clearsSetID: false, by: .root)
     let signs = Signs()
     let writer = Mutex<JoinableThread?>(nil)

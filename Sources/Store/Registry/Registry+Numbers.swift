@@ -93,11 +93,13 @@ extension Registry {
     try changeTypes(of: nil) { (database) throws(StoreError) in
       var forgotten: [UInt32: Forgotten] = [:]
       for user in changes.former {
-        forgotten[user] = try Self.forgetAllowed(of: user, withVolumes: true, in: database)
+        forgotten[user] = try Self.forgetDecisions(
+          of: user, keepingRefusals: true, withVolumes: true, in: database)
       }
       // Volumes follow a name: each has to be confirmed again.
       for (user, move) in changes.moves where !move.isProven {
-        forgotten[user] = try Self.forgetAllowed(of: user, withVolumes: false, in: database)
+        forgotten[user] = try Self.forgetDecisions(
+          of: user, keepingRefusals: true, withVolumes: false, in: database)
       }
       // Nobody's numbers meanwhile: accounts may have exchanged theirs.
       for user in changes.moves.keys {
@@ -132,13 +134,15 @@ extension Registry {
     }
   }
 
-  /// Forgets what a user has decided, but for refusals.
-  private static func forgetAllowed(
-    of user: UInt32, withVolumes: Bool, in database: borrowing Database
+  /// Forgets what a user has decided, all of it or but for refusals.
+  static func forgetDecisions(
+    of user: UInt32, keepingRefusals: Bool, withVolumes: Bool, in database: borrowing Database
   ) throws(StoreError) -> Forgotten {
     let number = Database.Value.integer(Int64(user))
     var forgotten = Forgotten()
-    try database.run("DELETE FROM consents WHERE user = ? AND allowed = 1", number)
+    try database.run(
+      "DELETE FROM consents WHERE user = ?1 AND (allowed = 1 OR NOT ?2)", number,
+      .integer(keepingRefusals ? 1 : 0))
     forgotten.consents = database.changes
     try database.run("DELETE FROM grants WHERE user = ?", number)
     forgotten.grants = database.changes

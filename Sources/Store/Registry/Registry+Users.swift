@@ -33,16 +33,7 @@ extension Registry {
   /// its containers say themselves whose team's they are.
   static func forget(user: UInt32, in database: borrowing Database) throws(StoreError) -> Forgotten {
     let number = Database.Value.integer(Int64(user))
-    var forgotten = Forgotten()
-    try database.run("DELETE FROM consents WHERE user = ?", number)
-    forgotten.consents = database.changes
-    try database.run("DELETE FROM grants WHERE user = ?", number)
-    forgotten.grants = database.changes
-    try database.run("DELETE FROM openers WHERE user = ?", number)
-    forgotten.openers = database.changes
-    // A home that lies elsewhere is its volume's, and counts as a home.
-    try database.run("DELETE FROM volumes WHERE owner = ? AND place <> 'Users'", number)
-    forgotten.volumes = database.changes
+    let forgotten = try forgetDecisions(of: user, keepingRefusals: false, withVolumes: true, in: database)
     for noted in try intents(in: database) where noted.intent.app.user == user && !noted.isLive {
       try database.run("DELETE FROM intents WHERE id = ?", .integer(noted.number))
     }

@@ -129,12 +129,7 @@ extension Volume {
         self.grants.put(entry)
         for view in self.grants.views(of: entry.holder) { view.granted.admit(entry.record.place) }
       }
-      return places.flatMap { holder, places in
-        self.grants.views(of: holder).map { view in
-          view.granted.beginChange(withdrawing: places)
-          return view.granted
-        }
-      }
+      return places.flatMap { self.grants.beginWithdrawal(of: $1, from: $0) }
     }
     return GrantedFiles.finish(changed)
   }
@@ -145,13 +140,7 @@ extension Volume {
   package func revokeGrants(_ numbers: [Int64]) -> Bool {
     let changed = grants.moving.withLock(of: grants.users(of: numbers)) { () -> [GrantedFiles] in
       let entries = Dictionary(grouping: numbers.compactMap { grants.remove($0) }, by: \.holder)
-      return entries.flatMap { holder, entries in
-        let places = Set(entries.map(\.record.place))
-        return grants.views(of: holder).map { view in
-          view.granted.beginChange(withdrawing: places)
-          return view.granted
-        }
-      }
+      return entries.flatMap { grants.beginWithdrawal(of: Set($1.map(\.record.place)), from: $0) }
     }
     return GrantedFiles.finish(changed)
   }
@@ -182,5 +171,15 @@ extension Volume {
       areThere[index] = walk.resolve(records[index].path, for: records[index].user).isThere
     }
     return areThere
+  }
+}
+
+extension Grants {
+  /// Takes places out of all views of an app; what is under way in those is yet to be waited for.
+  fileprivate func beginWithdrawal(of places: Set<ScopePlace>, from holder: GrantHolder) -> [GrantedFiles] {
+    views(of: holder).map { view in
+      view.granted.beginChange(withdrawing: places)
+      return view.granted
+    }
   }
 }

@@ -59,13 +59,7 @@ struct FrozenHomeTests {
     _ account: TemporaryAccount? = nil, _ words: String..., says: String = "",
     location: SourceLocation = #_sourceLocation
   ) throws {
-    let become = account.map {
-      ["setpriv", "--reuid=\($0.account.uid)", "--regid=\($0.account.gid)", "--clear-groups"]
-    }
-    let store = ["--store", account == nil ? shop.mounted.store : shop.mounted.point]
-    var all = words
-    all.insert(contentsOf: store, at: words.firstIndex(of: "--") ?? words.endIndex)
-    let result = try shop.mounted.run(all, before: (become ?? []) + ["timeout", "-s", "KILL", Self.limit])
+    let result = try shop.runInTime(as: account, words)
     #expect(result.status == 0, "\(words): \(result)", sourceLocation: location)
     #expect(
       says.isEmpty || (result.output + result.errors).contains(says), "\(words): \(result)",

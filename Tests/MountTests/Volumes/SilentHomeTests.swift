@@ -15,8 +15,6 @@ internal import Testing
 struct SilentHomeTests {
   private static let notes = "org.example.notes"
   private static let own = "org.example.own"
-  /// Far more than any command takes, and less than the disk is silent.
-  private static let limit = "60"
 
   private let disk: SilentDisk
   private let shop: AppShop
@@ -53,13 +51,7 @@ struct SilentHomeTests {
   private func expect(
     _ account: TemporaryAccount?, _ words: String..., location: SourceLocation = #_sourceLocation
   ) throws {
-    let become = account.map {
-      ["setpriv", "--reuid=\($0.account.uid)", "--regid=\($0.account.gid)", "--clear-groups"]
-    }
-    let store = ["--store", account == nil ? shop.mounted.store : shop.mounted.point]
-    var all = words
-    all.insert(contentsOf: store, at: words.firstIndex(of: "--") ?? words.endIndex)
-    let result = try shop.mounted.run(all, before: (become ?? []) + ["timeout", "-s", "KILL", Self.limit])
+    let result = try shop.runInTime(as: account, words)
     #expect(result.status == 0, "\(words): \(result)", sourceLocation: location)
   }
 
