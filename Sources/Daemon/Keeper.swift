@@ -22,7 +22,8 @@ internal import LinuxIO
 //  7. A worker ends when its last thread does. What those wait for is ended if it is a volume's program; if
 //     it is an answer of the next worker's, that begins at once (`DyingWorker`). Threads that can't change
 //     anything any more are left behind, and those that wait for a lock which a user holds.
-//  8. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
+//  8. Users who hold such a lock are not waited for either: ``LockWatch``.
+//  9. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`). A worker that has not ended by then
 //     would keep the descriptors that were: first it ends, served by the same program.
 
@@ -39,6 +40,9 @@ struct Keeper {
   private let program: NextProgram
   private let helper: MountHelper
   private let replaceHelper: () throws(Errno) -> Void
+  /// Nil where nothing is passed through.
+  private let locks: LockWatch?
+  private static let nanosecondsOfCount: UInt64 = 900_000_000
   /// How often the worker may die within ten seconds.
   private let restarts: Int
   /// A minute's.
@@ -49,13 +53,14 @@ struct Keeper {
 
   /// The process has one thread.
   init(
-    _ kept: KeptState, _ program: NextProgram, restarts: Int, _ helper: MountHelper,
+    _ kept: KeptState, _ program: NextProgram, restarts: Int, _ helper: MountHelper, _ locks: LockWatch?,
     replaceHelper: @escaping () throws(Errno) -> Void
   ) {
     self.kept = kept
     self.program = program
     self.helper = helper
     self.replaceHelper = replaceHelper
+    self.locks = locks
     self.restarts = restarts
   }
 
@@ -181,6 +186,7 @@ struct Keeper {
     sigaddset(&signals, SIGCHLD)
     sigaddset(&signals, Self.restartSignal)
     var stuck = 0
+    var countedAt: UInt64 = 0
     while true {
       var status: Int32 = 0
       if waitpid(worker, &status, WNOHANG) == worker { return status }
@@ -197,11 +203,14 @@ struct Keeper {
         if rehearse() { return end(worker, &owed) }
         owed.upgrade = nil
       }
+      locks?.look(at: [worker] + owed.dying)
       // Only for a while: nobody is told of what keeps a killed worker from ending.
-      let isWatched = stuck > 0 || !kept.volumes.isEmpty
+      let isWatched = stuck > 0 || !kept.volumes.isEmpty || locks?.isUrgent == true
       let signal = waitForSignal(of: signals, milliseconds: isWatched ? 1000 : 5000)
-      if signal == nil, let dying = DyingWorker(worker) {
-        stuck += 1
+      // Other children end meanwhile, so time counts and not what woke us.
+      let now = monotonicNanoseconds()
+      if now - countedAt >= Self.nanosecondsOfCount, let dying = DyingWorker(worker) {
+        (stuck, countedAt) = (stuck + 1, now)
         if let status = self.status(of: dying, second: stuck) {
           owed.dying.append(worker)
           return status
@@ -266,7 +275,9 @@ struct Keeper {
     while (try? retrying { waitpid(worker, &status, WNOHANG) }) == 0 {
       pause(milliseconds: 5)
       waited += 5
-      guard waited % 1000 == 0, let dying = DyingWorker(worker) else { continue }
+      guard waited % 1000 == 0 else { continue }
+      locks?.look(at: [worker] + owed.dying)
+      guard let dying = DyingWorker(worker) else { continue }
       if let ended = self.status(of: dying, second: waited / 1000) {
         owed.dying.append(worker)
         status = ended

@@ -126,6 +126,7 @@ package final class Server: Sendable {
     self.mountPoint = mountPoint
     self.options = options
     var settings = options.volumeSettings(for: store.description)
+    settings.lockHolders = kept?.lockHolders
     do throws(Errno) {
       privateStore = try settings.isSystem ? Self.privateMount(of: store.directory, options) : nil
       parts = try Store.openParts(of: privateStore?.root ?? store.directory)

@@ -18,6 +18,8 @@ package struct VolumeSettings: Sendable {
   package var fileHandles = true
   /// Whether somebody else judges what is done to the store: see ``FilesystemKind/isRemote``.
   package var isRemote = false
+  /// The users for whom the kernel reads and writes nothing by itself for a while.
+  package var lockHolders: LockHolders?
   /// For how long the kernel may keep what it was told.
   ///
   /// Only the daemon changes the store, so this could be infinite. A day limits the harm if someone changes

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// A filesystem that falls silent, as anybody may write one: silent-filesystem MOUNTPOINT.
+// A filesystem that falls silent, as anybody may write one: silent-filesystem MOUNTPOINT [synchronous].
+//
+// The kernel waits for what it reads ahead there as well if it is synchronous: no signal ends that.
 //
 // It has a directory called "directory", a file called "file" and one called "memory". It never answers when
 // a file is closed or read, and nothing any more after SIGUSR1.
@@ -15,6 +17,12 @@
 
 enum { top = 1, directory = 2, file = 3, memory = 4 };
 static volatile sig_atomic_t is_silent;
+static int is_synchronous;
+
+static void begin(void *data, struct fuse_conn_info *connection) {
+  (void)data;
+  if (is_synchronous) connection->want &= ~FUSE_CAP_ASYNC_READ;
+}
 
 static void fall_silent(int signal) {
   (void)signal;
@@ -72,7 +80,8 @@ static void flush_file(fuse_req_t request, fuse_ino_t node, struct fuse_file_inf
   (void)request, (void)node, (void)info;
 }
 
-static const struct fuse_lowlevel_ops operations = {.getattr = get_attributes,
+static const struct fuse_lowlevel_ops operations = {.init = begin,
+                                                    .getattr = get_attributes,
                                                     .lookup = look_up,
                                                     .open = open_any,
                                                     .opendir = open_any,
@@ -83,6 +92,7 @@ static const struct fuse_lowlevel_ops operations = {.getattr = get_attributes,
 
 int main(int count, char **words) {
   if (count < 2) return 2;
+  is_synchronous = count > 2;
   char *first[] = {words[0], NULL};
   struct fuse_args arguments = FUSE_ARGS_INIT(1, first);
   struct fuse_session *session = fuse_session_new(&arguments, &operations, sizeof operations, NULL);

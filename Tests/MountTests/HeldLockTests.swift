@@ -25,7 +25,7 @@ struct HeldLockTests {
   let other: TemporaryAccount
 
   init() throws {
-    run = try RunFixture()
+    run = try RunFixture(before: { _ in LockHolding.left })
     other = try TemporaryAccount()
     try run.succeed("user", "add", other.account.name, "--store", run.mounted.store)
   }
@@ -48,46 +48,10 @@ struct HeldLockTests {
     }
   }
 
-  /// A process that goes on until its input ends.
-  final class Background {
-    let process = Process()
-    private let input = Pipe()
-
-    init(_ words: [String], as user: Account, output: String, _ temporary: TemporaryDirectory) throws {
-      process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
-      process.arguments = ["--reuid=\(user.uid)", "--regid=\(user.gid)", "--clear-groups"] + words
-      process.environment = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": temporary.path]
-      process.standardInput = input
-      try #require(FileManager.default.createFile(atPath: output, contents: nil))
-      process.standardOutput = FileHandle(forWritingAtPath: output)
-      try Program.withSignalsUnblocked { try process.run() }
-    }
-
-    func end() throws {
-      try input.fileHandleForWriting.close()
-      process.waitUntilExit()
-    }
-  }
+  typealias Background = LockHolding.Background
 
   func hold(_ files: [String]) throws -> Background {
-    let temporary = run.mounted.temporary
-    let program = temporary.appending("silent-filesystem")
-    let built = try Program.run([
-      "sh", "-c", "gcc -Wall -Werror -o \"$0\" \"$1\" $(pkg-config --cflags --libs fuse3)", program,
-      Checkout.path("Tests/Fixtures/silent-filesystem.c"),
-    ])
-    try #require(built.status == 0, "\(built.errors)")
-    let script = try temporary.write(
-      String(contentsOfFile: Checkout.path("Tests/Fixtures/hold-locks.py"), encoding: .utf8), to: "hold.py")
-    try #require(chmod(script, 0o644) == 0 && chmod(program, 0o755) == 0)
-    let output = temporary.appending("held")
-    let words = ["unshare", "-Urmp", "--fork", "--kill-child", "/usr/bin/python3", script, program] + files
-    let holder = try Background(words, as: run.user, output: output, temporary)
-    try #require(
-      eventually { FD.text(of: output, limit: 100) == "held\n" || !holder.process.isRunning },
-      "\(FD.text(of: output, limit: 100) ?? "")")
-    try #require(holder.process.isRunning)
-    return holder
+    try LockHolding.hold(files, as: run.user, run.mounted.temporary)
   }
 
   /// Somebody else looks, and makes something.

@@ -79,7 +79,7 @@ extension View {
     }
     var descriptors = 0
     do throws(Errno) {
-      let route = try route(plan, backing, number, node, byRoot: caller.uid == 0)
+      let route = try route(plan, backing, number, node, caller)
       // Before the daemon has a descriptor that is held for writing too.
       let before = usedElsewhere(number, node, plan, route)
       var (descriptor, appending): (SharedFD?, SharedFD?)
@@ -141,8 +141,7 @@ extension View {
   /// All opens of a file at one time go by passthrough, or none does. EBUSY if it was opened so before it got
   /// the ACL or the flag, or came to where it was granted.
   private func route(
-    _ plan: OpenPlan, _ backing: Backings.Backing?, _ number: ObjectNumber, _ node: NodeID,
-    byRoot isRoot: Bool
+    _ plan: OpenPlan, _ backing: Backings.Backing?, _ number: ObjectNumber, _ node: NodeID, _ caller: Caller
   ) throws(Errno) -> OpenPlan.Route {
     guard let backing else {
       // Each view's kernel has pages of its own then, and no map of what it opens past them. A backup only
@@ -157,8 +156,10 @@ extension View {
     if plan.appends, plan.access.contains(.read) { throw .EBUSY }
     if plan.isRevocable { throw .EBUSY }
     // The kernel would write by the limits of whoever opened it first, and there can be but one id.
-    let needsOwnLimits = plan.access.writes && backing.isRoots != isRoot
-    let isServed = plan.appends || needsOwnLimits
+    let needsOwnLimits = plan.access.writes && backing.isRoots != (caller.uid == 0)
+    // Maps are shared with others, and fill no memory while the file's lock is held.
+    let isLockHolder = volume.settings.lockHolders?.contains(caller.uid) == true
+    let isServed = plan.appends || needsOwnLimits || isLockHolder
     return OpenPlan.Route(backing: backing, hasDescriptor: isServed, isDirect: isServed)
   }
 

@@ -22,7 +22,8 @@ final class RunFixture {
   init(
     rootless: Bool = false, entitlements: String? = nil, store: String? = nil, initOptions: [String] = [],
     options: String? = nil, groups: [TemporaryGroup] = [],
-    home: (TemporaryDirectory) throws -> [String] = { _ in [] }
+    home: (TemporaryDirectory) throws -> [String] = { _ in [] },
+    before: (_ user: Account) -> [String] = { _ in [] }
   ) throws {
     if rootless {
       user = Account(name: "nobody", uid: 65534, gid: 65534, home: "/")
@@ -35,7 +36,7 @@ final class RunFixture {
       mounted = try MountedStore(owner: nil, store: store, initOptions: initOptions)
     }
     if store != nil { try mounted.temporary.makeDirectory("store", mode: 0o777) }
-    try mounted.mount(options: options)
+    try mounted.mount(options: options, before: before(user))
     try succeed("identity", "new", "tester", "--team", "ABCDE12345")
     let root = mounted.temporary.appending("store/root.pem")
     try succeed("identity", "export", "tester", "--certificate", root)
