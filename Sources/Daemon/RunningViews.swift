@@ -29,6 +29,8 @@ package final class RunningView: Sendable {
   /// What its user opens with it while it runs.
   let opened = OpenedDocuments()
   private let process: ClientProcess
+  /// How often the app has been given a socket.
+  private let sockets = Atomic<Int>(0)
   private let ends = Mutex(KnownEnd())
   /// What the next worker is to know of it.
   private let kept: SharedMemory?
@@ -45,6 +47,12 @@ package final class RunningView: Sendable {
     self.process = ClientProcess(user: user, pid: pid, process)
     self.view = view
   }
+
+  /// Counts that the app is given a socket; false if it has been often enough.
+  ///
+  /// Each is a filesystem of ours that lasts as long as somebody has it open. A start needs one, and another
+  /// one if the answer was lost.
+  func takesSocket() -> Bool { sockets.wrappingAdd(1, ordering: .relaxed).oldValue < 2 }
 
   /// Whether it runs; its view may be there for a little longer.
   package var isAlive: Bool { process.isAlive }
@@ -79,23 +87,6 @@ package final class RunningView: Sendable {
 
   /// Sends the app a signal: the process that waits for it passes it on.
   func send(_ signal: Int32) throws(Errno) { try process.send(signal) }
-}
-
-/// An app as a user has it: whatever runs of it uses the same container.
-package struct AppOfUser: Hashable, Sendable {
-  /// Identifiers that differ by case are the same.
-  private let app: String
-  private let user: UInt32
-
-  init(_ app: AppIdentifier, _ user: UInt32) {
-    self.app = app.text.lowercased()
-    self.user = user
-  }
-
-  /// Whether it is an app of that identifier, of a user's or anybody's.
-  func isOf(_ identifier: AppIdentifier, _ user: UInt32?) -> Bool {
-    app == identifier.text.lowercased() && (user == nil || user == self.user)
-  }
 }
 
 /// An app that begins to run for a user, from a bundle.

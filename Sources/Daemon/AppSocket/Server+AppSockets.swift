@@ -23,6 +23,9 @@ extension Server {
     guard isSystem == (call.descriptor == nil) else {
       return .refusal("the request does not match the mode of the store", .EINVAL)
     }
+    guard running.takesSocket() else {
+      return .refusal("this app has been given its socket already", .EEXIST)
+    }
     let group = call.caller.gid
     return .job(.launches) { [self] reporter in
       do throws(Errno) {

@@ -120,6 +120,34 @@ struct RunSocketTests {
     #expect(place.output == "app.sock\ninsula\n" && place.status == 0, "\(place)")
   }
 
+  /// Each socket is a filesystem of the daemon's that lasts as long as somebody has it open.
+  @Test(.enabled(if: KernelRelease.own >= KernelRelease(6, 5), "the kernel does not tell who asks"))
+  func anAppGetsFewSockets() throws {
+    let fixture = try RunFixture()
+    let script = """
+      import socket, sys, json
+      kept = []
+      def ask(line):
+          s = socket.socket(socket.AF_UNIX)
+          s.connect(sys.argv[1])
+          s.sendall((json.dumps(line) + "\\n").encode())
+          # The view is there for as long as its mount is.
+          answer, descriptors, _, _ = socket.recv_fds(s, 65536, 1)
+          kept.extend(descriptors)
+          return json.loads(answer.decode().splitlines()[0]), len(descriptors)
+      for turn in range(2):
+          assert ask({"verb": "run", "identifier": sys.argv[2]})[1] == 1
+          answers = [ask({"verb": "endpoint"}) for _ in range(4)]
+          print([(answer["ok"], count) for answer, count in answers], answers[3][0].get("message"))
+      """
+    let made = try fixture.mounted.temporary.write(script, to: "ask.py")
+    #expect(chmod(made, 0o644) == 0)
+    let result = try fixture.shell("python3 \(made) \(try fixture.mounted.socket()) $APP")
+    let expected =
+      "[(True, 1), (True, 1), (False, 0), (False, 0)] this app has been given its socket already\n"
+    #expect(result.output == expected + expected, "\(result)")
+  }
+
   @Test(arguments: [false, true])
   func appIsToldWhenItsGrantsChange(rootless: Bool) throws {
     let fixture = try Self.fixture(rootless: rootless)
