@@ -43,6 +43,7 @@ struct BackupForgetCommand: Command {
     }
     let words =
       ["forget", "--json", "--tag", SnapshotTag.own, "--group-by", "host,paths,tags"] + keep.options
+    if !isDryRun { try restic.removeLeftLocks() }
     let groups = try ProgressLine.show(context.console, { "deleting old backups" }) {
       let forgotten = try restic.read(
         words + (isDryRun ? ["--dry-run"] : []), as: [ResticForgotten]?.self, doing: "delete old backups")

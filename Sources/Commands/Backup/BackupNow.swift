@@ -59,6 +59,7 @@ struct BackupNowCommand: Command {
     let mountPoint = daemon.mountPoint
     try restic.repository.requireOutside(of: [mountPoint, context.absolute(daemon.store)])
     try restic.repository.requireThere()
+    if !isDryRun { try restic.removeLeftLocks() }
     var known = try BackupManifest(access, store: daemon.store, user: user, only: apps)
     for omission in known.reduceToRoom() { context.console.note(omission.words) }
     let manifest = known

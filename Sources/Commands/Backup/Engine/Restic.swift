@@ -93,7 +93,8 @@ struct Restic {
           for text in lines.take(bytes) where failure == nil { try line(text) }
         } catch {
           failure = error
-          kill(pid, SIGTERM)
+          // By another signal it would leave its lock.
+          kill(pid, SIGINT)
         }
       }
       if isOpen.1, ready[1] {
@@ -108,6 +109,12 @@ struct Restic {
     if let failure { throw failure }
     return Outcome(end: end, complaints: Self.lines(complaints))
   }
+
+  /// Takes away the locks of runs here that have ended without doing that, as when the machine is switched
+  /// off.
+  ///
+  /// Those of runs that go on, and of other machines for half an hour, stay.
+  func removeLeftLocks() throws { _ = try text(["unlock"], doing: "take away what ended runs have locked") }
 
   /// What was typed, for restic to read.
   private func passwordPipe() throws -> SharedFD? {
