@@ -18,6 +18,8 @@ struct ParsedArguments: Equatable {
   struct Action: Equatable {
     let word: String
     let values: [String]
+    /// The word as it was given, which may have been more than that.
+    let written: String
   }
 
   /// Whether the person wants to read the help instead.
@@ -32,13 +34,13 @@ struct ParsedArguments: Equatable {
       } else if description.helpSpellings.contains(word) {
         wantsHelp = true
       } else if let action = description.actions.first(where: { $0.word == word }) {
-        try take(action, &cursor, description)
+        try take(action, written: word, &cursor, description)
       } else if description.isArgument(word) {
         positional.append(word)
       } else if word.hasPrefix("--") {
         try takeLong(word.dropFirst(2), &cursor, description)
       } else if word.hasPrefix("-"), word.count > 1 {
-        try takeShort(word.dropFirst(), &cursor, description)
+        try takeShort(word.dropFirst(), written: word, &cursor, description)
       } else {
         positional.append(word)
       }
@@ -70,21 +72,21 @@ struct ParsedArguments: Equatable {
   }
 
   private mutating func takeShort(
-    _ word: Substring, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+    _ word: Substring, written: String, _ cursor: inout ArgumentCursor, _ description: CommandDescription
   ) throws(UsageError) {
     let attached = word.dropFirst()
     if let letter = word.first, let action = description.actions.first(where: { $0.word == "-\(letter)" }),
       action.values.isEmpty
     {
-      try take(action, &cursor, description)
-      if !attached.isEmpty { try takeShort(attached, &cursor, description) }
+      try take(action, written: written, &cursor, description)
+      if !attached.isEmpty { try takeShort(attached, written: written, &cursor, description) }
       return
     }
     guard let letter = word.first, let option = options(description).first(where: { $0.short == letter })
     else { throw unknown("-\(word)", "-\(word)", description) }
     if option.value == nil, !attached.isEmpty {
       try take(option, attached: nil, &cursor, description)
-      try takeShort(attached, &cursor, description)
+      try takeShort(attached, written: written, &cursor, description)
     } else {
       try take(option, attached: attached.isEmpty ? nil : String(attached), &cursor, description)
     }
@@ -129,7 +131,8 @@ struct ParsedArguments: Equatable {
   }
 
   private mutating func take(
-    _ action: CommandDescription.Action, _ cursor: inout ArgumentCursor, _ description: CommandDescription
+    _ action: CommandDescription.Action, written: String, _ cursor: inout ArgumentCursor,
+    _ description: CommandDescription
   ) throws(UsageError) {
     if let other = self.action {
       throw description.error(
@@ -142,7 +145,7 @@ struct ParsedArguments: Equatable {
       }
       values.append(value)
     }
-    self.action = Action(word: action.word, values: values)
+    self.action = Action(word: action.word, values: values, written: written)
   }
 
   /// Says what was meant, or how a command is written whose options were taken for ours.

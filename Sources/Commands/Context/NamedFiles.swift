@@ -97,6 +97,27 @@ extension Context {
     if let failure { throw failure }
   }
 
+  /// Whether there is a file by that path; true where nobody can tell.
+  func mayBeThere(_ path: String) -> Bool {
+    do throws(Errno) {
+      _ = try openToName(path, followingLinks: false)
+      return true
+    } catch {
+      return error != .ENOENT && error != .ENOTDIR
+    }
+  }
+
+  /// Refuses a word that orders a change and is the name of a file here as well.
+  ///
+  /// A shell puts the names of files in the place of `*`. Whoever may make names in a directory would decide
+  /// what others change there.
+  func requireNoFile(named word: String, _ description: CommandDescription) throws(UsageError) {
+    guard mayBeThere(word) else { return }
+    throw description.error(
+      "'\(word)' is a change, and the name of a file here; write './\(word)' for the file, "
+        + "or make the change from another directory")
+  }
+
   /// Names what a person means by a path, without opening it.
   func openToName(_ path: String, followingLinks: Bool) throws(Errno) -> OwnedFD {
     try reachable(path).withName { (name) throws(Errno) in

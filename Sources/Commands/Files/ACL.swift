@@ -39,6 +39,10 @@ struct ACLCommand: Command {
       contain blanks. NAME is an account, or 'everyone', 'owner' or 'group' (the file's own). For an id or
       UUID without an account, write 'user:' or 'group:' before it. '-E' accepts what this command shows.
       """,
+      """
+      An action that is also the name of a file in the working directory is refused: a '*' could have been
+      replaced by that name.
+      """,
       wordsParagraph,
     ],
     examples: [
@@ -172,6 +176,7 @@ struct ACLCommand: Command {
   /// What the action asks for; reads standard input for `-E`.
   private func task(_ context: Context) throws -> Task {
     guard let action else { return .show }
+    try context.requireNoFile(named: action.written, Self.description)
     func entries() throws -> [AccessControlEntry] {
       try self.entries(action.values.last ?? "", context.names).map { entry in
         var entry = entry

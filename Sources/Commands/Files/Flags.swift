@@ -30,6 +30,7 @@ struct FlagsCommand: Command {
       """
       'no' before a flag clears it ('dump' clears nodump). A '+' or '-' sets or clears all flags that follow
       it. A change without a sign comes before the files; write './uchg' for a file with the name of a flag.
+      Where there is such a file, the change is refused: a '*' could have been replaced by its name.
       """,
     ],
     examples: [
@@ -39,6 +40,8 @@ struct FlagsCommand: Command {
 
   private let paths: [String]
   private let change: FlagChange?
+  /// The word that it was read from.
+  private let written: String?
   private let isRecursive: Bool
   private let followsLinks: Bool
   private let json: Bool
@@ -50,12 +53,12 @@ struct FlagsCommand: Command {
     followsLinks = !arguments.has("no-follow")
     json = arguments.has("json")
     var paths = arguments.positional
-    var changes: [FlagChange] = []
+    var changes: [(change: FlagChange, word: String)] = []
     var unknown: UnknownFlag?
     // As chflags has it, in front; with a sign it can't be meant for a file, wherever it stands.
     if paths.count > 1, let first = paths.first {
       do throws(UnknownFlag) {
-        changes.append(try FlagChange(first))
+        changes.append((try FlagChange(first), first))
         paths.removeFirst()
       } catch {
         unknown = error
@@ -65,7 +68,7 @@ struct FlagsCommand: Command {
       guard path.hasPrefix("+") || path.hasPrefix("-"), let change = try? FlagChange(path) else {
         return false
       }
-      changes.append(change)
+      changes.append((change, path))
       return true
     }
     guard changes.count <= 1 else {
@@ -77,18 +80,20 @@ struct FlagsCommand: Command {
     }
     self.paths = paths
     self.unknown = unknown
-    change = changes.first
+    change = changes.first?.change
+    written = changes.first?.word
   }
 
   var goesByConfiguration: Bool { false }
 
   func run(in context: Context) throws -> ExitCode {
-    if change == nil, paths.count > 1, let unknown, !isThere(paths[0], context) {
+    if let written { try context.requireNoFile(named: written, Self.description) }
+    if change == nil, paths.count > 1, let unknown, !context.mayBeThere(paths[0]) {
       throw Self.description.error(
         "'\(paths[0])' does not exist as a file, and there is no flag '\(unknown.word)'")
     }
     // Each may be a file's name, unless there is no such file.
-    if let second = paths.first(where: { (try? FlagChange($0)) != nil && !isThere($0, context) }) {
+    if let second = paths.first(where: { (try? FlagChange($0)) != nil && !context.mayBeThere($0) }) {
       throw Self.description.error(
         change == nil
           ? "FILE is missing, and there is no file '\(second)'; flags are changed by "
@@ -115,14 +120,5 @@ struct FlagsCommand: Command {
     }
     if json { context.console.print(json: found) }
     return walk.exitCode
-  }
-
-  private func isThere(_ path: String, _ context: Context) -> Bool {
-    do throws(Errno) {
-      _ = try context.openToName(path, followingLinks: false)
-      return true
-    } catch {
-      return error != .ENOENT
-    }
   }
 }

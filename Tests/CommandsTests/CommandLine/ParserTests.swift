@@ -72,7 +72,8 @@ internal import Testing
     ])
   func actionsAreWholeWords(words: [String], word: String, values: [String]) throws {
     let parsed = try ParsedArguments(words, for: acting)
-    #expect(parsed.action == .init(word: word, values: values))
+    let written = words.first { $0 == word || word == "-N" && $0.hasPrefix("-") && $0.contains("N") }
+    #expect(parsed.action == .init(word: word, values: values, written: written ?? ""))
     #expect(parsed.positional == ["f"])
     #expect(parsed.has("R") == words.contains { $0.hasPrefix("-R") || $0.hasSuffix("R") })
   }

@@ -34,6 +34,20 @@ internal import Testing
         == "file:\n 0: user:anna allow read,write\ndir:\n 0: user:anna allow list,add_file\n")
   }
 
+  /// A shell puts the names of files in the place of '*': none of them is an order.
+  @Test(
+    arguments: [
+      ["+a", "everyone allow read"], ["+a#", "0", "everyone allow read"], ["-N"], ["-I"], ["-RN"], ["-E"],
+    ])
+  func theNameOfAFileIsNoAction(words: [String]) throws {
+    #expect(acl("+a", "anna allow read", "file").code == .ok)
+    for name in words { try shell.temporary.write("", to: name) }
+    let result = shell.run(["acl"] + words + ["file"])
+    #expect(result.code == .usage && result.errors.contains("'\(words[0])' is a change, and"), "\(result)")
+    #expect(acl("file").output == " 0: user:anna allow read\n")
+    #expect(acl("./\(words[0])").output == "./\(words[0]): no ACL\n")
+  }
+
   @Test func everyActionIsThere() {
     for (words, expected) in [
       (["+a", "anna allow read"], ["user:anna allow read"]),

@@ -51,6 +51,20 @@ internal import Testing
     #expect(flags("./uchg", "file").output == "./uchg: hidden\nfile: -\n")
   }
 
+  /// A shell puts the names of files in the place of '*': none of them is an order.
+  @Test(arguments: ["-hidden", "+hidden", "arch", "hidden,-uchg"])
+  func theNameOfAFileIsNoChange(name: String) throws {
+    #expect(flags("uchg", "file").code == .ok)
+    try shell.temporary.write("", to: name)
+    let last = name.hasPrefix("-") ? ["file", name] : [name, "dir"]
+    for words in [[name, "file"], ["-R", name, "file"], last] {
+      let result = shell.run(["flags"] + words)
+      #expect(result.code == .usage && result.errors.contains("'\(name)' is a change, and"), "\(result)")
+    }
+    #expect(flags("file", "dir").output == "file: uchg\ndir: -\n")
+    #expect(flags("./\(name)", "file").output == "./\(name): -\nfile: uchg\n")
+  }
+
   @Test(
     arguments: [
       ([], "FILE is missing"), (["+uchg"], "FILE is missing"),
