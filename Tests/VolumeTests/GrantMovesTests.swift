@@ -43,15 +43,6 @@ struct GrantMovesTests {
     #expect(begun == [1])
   }
 
-  @Test func whoHasAllKeepsEverybody() throws {
-    var areFree: [Bool?] = []
-    moves.withLockOfAll {
-      areFree = [[], [7]].map { try? self.areFree($0, within: 50) }
-    }
-    #expect(areFree == [false, false])
-    #expect(try self.areFree([], within: 20_000))
-  }
-
   /// Two who need each other's lock besides their own get both, one after the other.
   @Test func twoThatNeedEachOthersDoNotWaitForEver() throws {
     let (ready, isOver) = (Condition(0), Condition(0))

@@ -15,7 +15,8 @@ extension GrantService {
     _ identifier: AppIdentifier?, of user: UInt32?, after number: Int64 = 0,
     for caller: CallerIdentity = .ourselves
   ) -> GrantPage {
-    page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) { records in
+    if number == 0 { unloaded.wait(for: user) }
+    return page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) { records in
       let known = known(records, by: caller)
       // Whether it is there is not told either.
       let told = records.indices.filter { known[$0].count == records[$0].path.count }

@@ -29,8 +29,9 @@ package final class GrantService: Sendable {
   private let turns = UserTurns()
   /// What is taken back of several users at once, in no request of theirs.
   let withdrawals = UserWork()
+  let unloaded = UnloadedGrants()
 
-  /// Takes over what was granted before; nobody can look at the tree yet.
+  /// Takes over what was granted before; nobody can look at the tree yet, so it does not take long.
   package init(
     _ store: Store, _ volume: Volume, isReadOnly: Bool = false, kept: KeptState? = nil,
     log: @escaping EventRecorder = { _ in }, changed: @escaping @Sendable (Set<AppOfUser>) -> Void = { _ in },
@@ -56,9 +57,7 @@ package final class GrantService: Sendable {
       // An earlier version may have been killed when a volume was gone, and what was granted of it was not.
       let lost = GrantsOfVolumes(try registry.volumes())
       owed.formUnion(granted.filter(lost.isOfNone).map(\.id))
-      volume.loadGrants(granted.filter { !owed.contains($0.id) })
-    } else {
-      volume.loadGrants([])
+      load(granted.filter { !owed.contains($0.id) })
     }
     if !owed.isEmpty, !isReadOnly { writer.note(owed) }
   }
@@ -91,6 +90,7 @@ package final class GrantService: Sendable {
     do throws(GrantFailure) {
       let user = try self.user(request.user, caller)
       guard !isReadOnly else { throw .store(.mountedReadOnly) }
+      unloaded.wait(for: user)
       switch request {
       case .grant(let identifier, let path, let inode, let access, _, let condition):
         do throws(StoreError) { try Registry.requireAccount(user, waiting: true) } catch {
@@ -248,13 +248,17 @@ package final class GrantService: Sendable {
   private func revoke(
     _ meant: [Int64], _ identifier: AppIdentifier?, _ path: String?, of user: UInt32
   ) throws(GrantFailure) -> [GrantRecord] {
-    let found = volume.granted(meant)
-    // It may be that it was taken back already, and this could not be recorded.
     let ignoresCase = volume.settings.ignoresCase
     let isMeant = { (record: GrantRecord) in
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
         && (path.map { record.isAt($0, ignoringCase: ignoresCase) } ?? true)
     }
+    var found = volume.granted(meant)
+    // A worker that has begun may not have found all.
+    let late = unloaded.numbers(of: user).subtracting(meant)
+    if !late.isEmpty { found += try recorded(late).filter(isMeant) }
+    unloaded.remove(found.map(\.id), of: user)
+    // It may be that it was taken back already, and this could not be recorded.
     let known = found.isEmpty ? try unrecordedRevocations().filter(isMeant) : found
     guard !known.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
     try takeBack(found)
@@ -264,9 +268,12 @@ package final class GrantService: Sendable {
   /// What was taken back and is still in the registry.
   private func unrecordedRevocations() throws(GrantFailure) -> [GrantRecord] {
     let gone = writer.owed.subtracting(volume.grantedNumbers)
-    guard !gone.isEmpty else { return [] }
+    return gone.isEmpty ? [] : try recorded(gone)
+  }
+
+  private func recorded(_ numbers: Set<Int64>) throws(GrantFailure) -> [GrantRecord] {
     do throws(StoreError) {
-      return try registry(false)?.grants(among: gone) ?? []
+      return try registry(false)?.grants(among: numbers) ?? []
     } catch {
       throw .store(error)
     }
@@ -314,6 +321,8 @@ extension GrantService {
   ) throws(AppFailure) -> View {
     var others: [GrantRecord] = []
     let isStart = taken == nil
+    // One that runs gets the rest later.
+    if isStart { unloaded.wait(for: user) }
     defer {
       note(.revoked, others, by: nil, "it was granted to an app of another team", sayingPaths: isStart)
     }

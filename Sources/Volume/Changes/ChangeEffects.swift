@@ -14,7 +14,8 @@ internal import Policy
 ///  1. Before the call: objects that are about to lose a name are held, so that views that know them can
 ///     still reach them.
 ///     In a store that ignores case the index of spellings follows right after the call.
-///  2. With the call, under one lock for a rename: grants follow, so that scopes lead to where things are.
+///  2. With the call, which is noted before it where it is a rename: grants follow, so that scopes lead to
+///     where things are.
 ///  3. Siblings: which granted file an object beside it belongs to. That depends on the grants.
 ///  4. Nodes of all views get new parents, positions and zones, which depend on the scopes.
 ///  5. Kernels drop what they have cached. They may look up again at once, and must find the new state.

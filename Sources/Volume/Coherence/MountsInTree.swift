@@ -8,30 +8,63 @@ internal import Synchronization
 /// Which directories are on the way to something that is mounted in the tree.
 ///
 /// Known of are the mounts in the daemon's own mount namespace. They are asked for where a lookup is refused,
-/// and read again only when they have changed.
+/// and read again only when they have changed, by a thread of their own: the ways lead through directories of
+/// users, who may hold one. Who asks waits a second for that; then what was known before counts.
 final class MountsInTree: Sendable {
   private struct State: ~Copyable {
     var watch: MountWatch?
     var directories: Set<ObjectNumber> = []
+    /// Whether they have changed since they were last read.
+    var isOld = false
+    /// Since when they are being read.
+    var reading: UInt64?
   }
   private let state = OrderedMutex(.mounts, State())
   private let haveMoved = Atomic<Bool>(false)
+  /// How often they were read.
+  private let read = Condition(0)
+
+  private static let patienceMilliseconds = 1000
 
   /// The way to what is mounted may be another one from here on.
   func directoryMoved() { haveMoved.store(true, ordering: .relaxed) }
 
   /// Whether something is mounted below a directory of the tree, as the mount of this connection shows it.
   func lie(below directory: ObjectNumber, of connection: any Connection, in volume: Volume) -> Bool {
-    state.withLock { state in
+    let begins = state.withLock { state -> Bool in
       let hasMoved = haveMoved.exchange(false, ordering: .relaxed)
       // Before they are read, so that no change is missed.
       let isFirst = state.watch == nil
       if isFirst { state.watch = try? MountWatch() }
       let hasChanged = state.watch?.hasChanged ?? true
-      if isFirst || hasChanged || hasMoved {
-        state.directories = Self.ways(to: connection.device, in: volume)
+      if isFirst || hasChanged || hasMoved { state.isOld = true }
+      guard state.isOld, state.reading == nil else { return false }
+      state.reading = monotonicNanoseconds()
+      return true
+    }
+    if begins {
+      let device = connection.device
+      let work = { @Sendable [self] in readAll(of: device, in: volume) }
+      if let thread = try? JoinableThread(name: "mounts", work) { thread.detach() } else { work() }
+    }
+    if let began = state.withLock({ $0.reading }) {
+      let left = millisecondsLeft(until: began &+ UInt64(Self.patienceMilliseconds) &* 1_000_000)
+      _ = read.wait(milliseconds: left) { _ in state.withLock { $0.reading == nil } }
+    }
+    return state.withLock { $0.directories.contains(directory) }
+  }
+
+  private func readAll(of device: UInt32?, in volume: Volume) {
+    while state.withLock({ $0.isOld }) {
+      state.withLock { $0.isOld = false }
+      let directories = Self.ways(to: device, in: volume)
+      read.change { reads in
+        reads += 1
+        state.withLock { state in
+          state.directories = directories
+          if !state.isOld { state.reading = nil }
+        }
       }
-      return state.directories.contains(directory)
     }
   }
 

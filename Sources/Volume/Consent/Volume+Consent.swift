@@ -20,7 +20,7 @@ extension Volume {
   ///
   /// When this returns, the apps find what was put in, and nothing of what was taken out is found any more.
   /// What is under way there is yet to be waited for. Nothing is waited for here, not even for who changes
-  /// names on the way to what was granted: that may take as long as somebody holds a file.
+  /// where grants of that user lead.
   package func begin(_ changes: [ViewChange]) -> PendingWithdrawal {
     var pending = PendingWithdrawal()
     for change in changes {

@@ -3,17 +3,14 @@
 
 internal import LinuxIO
 
-/// For each user a lock on where their grants lead, while names on the way to them change.
+/// For each user a lock on where their grants lead, while that changes.
 ///
-/// Who holds it may wait for the filesystem: for a disk that does not answer, or for a file that somebody
-/// holds in the kernel. Then whoever was granted nothing there goes on.
+/// Who holds it never waits for the filesystem: others need it to start apps and to take things back.
 final class GrantMoves: Sendable {
   private struct State {
     var users: Set<UInt32> = []
-    /// Whether they are locked for everybody, also for users who have no grants yet.
-    var areAll = false
 
-    func isFree(_ wanted: Set<UInt32>) -> Bool { !areAll && users.isDisjoint(with: wanted) }
+    func isFree(_ wanted: Set<UInt32>) -> Bool { users.isDisjoint(with: wanted) }
   }
   private let state = Condition(State())
 
@@ -37,21 +34,12 @@ final class GrantMoves: Sendable {
   func withLockIfFree(of user: UInt32, _ body: () -> Void) {
     LockRank.grantMoves.enter()
     defer { LockRank.grantMoves.leave() }
-    guard state.withLock({ !$0.areAll && $0.users.insert(user).inserted }) else { return }
+    guard state.withLock({ $0.users.insert(user).inserted }) else { return }
     body()
     state.change { _ = $0.users.remove(user) }
   }
 
-  func withLockOfAll(_ body: () -> Void) {
-    LockRank.grantMoves.enter()
-    state.wait(until: { !$0.areAll && $0.users.isEmpty }) { $0.areAll = true }
-    body()
-    state.change { $0.areAll = false }
-    LockRank.grantMoves.leave()
-  }
-
-  /// The same until the end of what this gives; with no users it only waits for those who have the lock of
-  /// all.
+  /// The same until the end of what this gives.
   func hold(_ users: Set<UInt32>) -> Hold {
     LockRank.grantMoves.enter()
     return Hold(self, users)

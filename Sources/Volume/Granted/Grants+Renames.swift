@@ -13,12 +13,14 @@ extension Grants {
   struct Relocation {
     let source: ResolvedPath.Step
     /// The path by which it is found now, and its names as far as they were found; nil if there is no path.
-    let path: [[UInt8]]?
-    let steps: [ResolvedPath.Step]
+    var path: [[UInt8]]?
+    var steps: [ResolvedPath.Step]
     /// Who moved a file within its directory may be an editor, which writes a new one under the old name.
     let isWithinOneDirectory: Bool
     /// The app that did it, if it was one.
     let mover: GrantHolder?
+    /// The new name.
+    var target: ResolvedPath.Step?
   }
 
   /// What relocations have made of grants.
@@ -35,35 +37,72 @@ extension Grants {
     var holders: Set<GrantHolder> = []
   }
 
+  /// Has grants follow the objects that have other names now, if their paths are still as they were seen by
+  /// who began to look at some time; else gives what keeps them from that.
+  ///
+  /// With `isLast` those whose path can't be known have none.
+  func relocate(
+    _ relocations: [Relocation], since began: UInt64, besides own: [ResolvedPath.Step], isLast: Bool
+  ) -> (relocated: Relocated?, outcome: Outcome) {
+    state.withLock { state in
+      var found = relocations
+      for index in found.indices where state.names.has(found[index].source) {
+        guard found[index].path != nil, let target = found[index].target else { continue }
+        let outcome: Outcome
+        switch state.changes.answer(found[index].steps, since: began, besides: own) {
+        case .asSeen: continue
+        case .changed: outcome = .changed
+        case .changing(let step): outcome = .changing(step)
+        }
+        // What is known of the directory changes with what others rename above it.
+        let isWithin = found[index].isWithinOneDirectory
+        let places =
+          isWithin
+          ? state.names.places(of: found[index].source) : state.names.places(in: target.directory)
+        guard let beside = places.first else {
+          if !isLast { return (nil, outcome) }
+          (found[index].path, found[index].steps) = (nil, [])
+          continue
+        }
+        let (path, steps) = (state.names.path(of: beside), state.names.steps(to: beside))
+        found[index].path = path.dropLast() + [target.name]
+        found[index].steps = steps.count == path.count ? steps.dropLast() + [target] : steps
+      }
+      return (relocate(found, &state), .done)
+    }
+  }
+
   /// Has grants follow the objects that have other names now; all of these names changed at once.
   func relocate(_ relocations: [Relocation]) -> Relocated {
-    state.withLock { state in
-      // All of them are found before any is moved: two may have been exchanged.
-      let found = relocations.flatMap { relocation in
-        state.names.places(of: relocation.source).map { place in
-          (place: place, old: state.names.path(of: place), steps: state.names.steps(to: place), relocation)
-        }
+    state.withLock { relocate(relocations, &$0) }
+  }
+
+  private func relocate(_ relocations: [Relocation], _ state: inout State) -> Relocated {
+    // All of them are found before any is moved: two may have been exchanged.
+    let found = relocations.flatMap { relocation in
+      state.names.places(of: relocation.source).map { place in
+        (place: place, old: state.names.path(of: place), steps: state.names.steps(to: place), relocation)
       }
-      let keeping = found.flatMap { keepCounts(of: $0.steps, nil) }
-      defer { end(keeping) }
-      var relocated = Relocated()
-      for (place, old, _, relocation) in found {
-        takeOut(place, at: old, relocation, &relocated, &state)
-        state.names.detach(place)
-      }
-      for (place, _, _, relocation) in found {
-        guard let path = relocation.path else { continue }
-        let moved = state.names.attach(place, at: path, relocation.steps)
-        for (id, place) in moved { state.entries[id]?.place = place }
-        for (id, _) in moved { unite(id, &relocated, &state) }
-      }
-      for entry in relocated.left { hold(entry, nil, &state) }
-      if !state.views.isEmpty {
-        relocated.holders = Set(relocated.ids.compactMap { state.entries[$0]?.holder })
-      }
-      publishCount(state)
-      return relocated
     }
+    let keeping = found.flatMap { keepCounts(of: $0.steps, nil) }
+    defer { end(keeping) }
+    var relocated = Relocated()
+    for (place, old, _, relocation) in found {
+      takeOut(place, at: old, relocation, &relocated, &state)
+      state.names.detach(place)
+    }
+    for (place, _, _, relocation) in found {
+      guard let path = relocation.path else { continue }
+      let moved = state.names.attach(place, at: path, relocation.steps)
+      for (id, place) in moved { state.entries[id]?.place = place }
+      for (id, _) in moved { unite(id, &relocated, &state) }
+    }
+    for entry in relocated.left { hold(entry, nil, &state) }
+    if !state.views.isEmpty {
+      relocated.holders = Set(relocated.ids.compactMap { state.entries[$0]?.holder })
+    }
+    publishCount(state)
+    return relocated
   }
 
   /// Prepares the grants in a place for their new path; those that can't have it leave the place.

@@ -13,12 +13,16 @@ internal import Synchronization
 //     object.
 //  2. If the object is replaced or removed, the grant stays with the name, because most programs save files
 //     that way.
-//  3. A rename looks up its two names in their directories. If nothing is granted there, that reads two
-//     counters, so whoever works elsewhere does not wait for those who move what is granted.
-//  4. The locks `moving`, one for each user, serialize renames of names that lead to grants of that user,
-//     grants, revocations, and the start of a view. Their holders may wait for the filesystem, and nothing
-//     but these operations waits for them. `state` is taken inside them, for a few memory accesses.
-//  5. A rename checks again when it is done, since a grant may have been made meanwhile.
+//  3. Whoever renames says before which two names they change (`NamesUnderWay`), makes the call, and then
+//     looks whether something is granted there. If not, that reads two counters.
+//  4. No lock is held while the filesystem works: a rename may wait for a file that somebody holds, and a
+//     look along a path for a disk, as long as they like. The locks `moving`, one for each user, are held
+//     while the paths of grants and the scopes of views change together, and while a view begins: for memory
+//     accesses alone. `state` is taken inside them.
+//  5. What a look along a path has found is noted only if no name on the way is being changed, and none was
+//     since the look began. Who began to change one is asked for in the same moment in which the grant is
+//     noted, and who begins later finds the grant. A path that can't be known is none: the grant gives
+//     nothing there, and its user's thread looks again when the change is over (`GrantLooks`).
 //  6. The cost of a rename grows with the length of the changed paths, plus a little for each affected grant.
 //     The paths of these grants are not walked: what is below the new name is what was below the old one.
 //     That is one place in a tree of names (`GrantedNames`), which is moved.
@@ -94,6 +98,8 @@ final class Grants: Sendable {
     var versions: [GrantHolder: UInt64] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
+    /// Whose names somebody changes; see rule 5.
+    var changes = NamesUnderWay()
   }
 
   let state: OrderedMutex<State>
@@ -102,8 +108,9 @@ final class Grants: Sendable {
   /// Through which directories the grants lead, by their names and by their previous names.
   private let directories: DirectoryCounts
   let moving = GrantMoves()
-  /// Whether a worker that starts is looking for those that it takes over.
-  private let loading = Atomic<Bool>(false)
+  let looks = GrantLooks()
+  /// How many changes of names have ended, for those who wait for one.
+  let changed = Condition(0)
   private let listener = OrderedMutex<Listener?>(.leaf, nil)
   /// How many records were put together for those who read them; tests count that.
   let recordsRead = Atomic<Int>(0)
@@ -116,11 +123,6 @@ final class Grants: Sendable {
   }
 
   var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
-
-  var areLoading: Bool {
-    get { loading.load(ordering: .sequentiallyConsistent) }
-    set { loading.store(newValue, ordering: .sequentiallyConsistent) }
-  }
 
   /// Whether a grant may depend on a name in a directory; reads two counters.
   func mayTouch(_ directory: ObjectNumber) -> Bool { count(in: directory) != 0 }
@@ -232,19 +234,23 @@ final class Grants: Sendable {
   /// Notes a grant, or what has become of it.
   func put(_ entry: Entry, isNew: Bool = true) {
     state.withLock { state in
-      let id = entry.record.id
-      let known = state.entry(id)
-      guard isNew || known != nil else { return }
-      let keeping = keepCounts(of: known?.steps ?? [], known?.previousName)
-      defer { end(keeping) }
-      // To its app it is what it was.
-      let isSame =
-        known?.record.path == entry.record.path && known?.record.isWritable == entry.record.isWritable
-      let mark = isSame ? state.entries[id]?.mark : nil
-      forget(id, &state)
-      hold(entry, mark, &state)
-      publishCount(state)
+      guard isNew || state.entries[entry.record.id] != nil else { return }
+      put(entry, &state)
     }
+  }
+
+  func put(_ entry: Entry, _ state: inout State) {
+    let id = entry.record.id
+    let known = state.entry(id)
+    let keeping = keepCounts(of: known?.steps ?? [], known?.previousName)
+    defer { end(keeping) }
+    // To its app it is what it was.
+    let isSame =
+      known?.record.path == entry.record.path && known?.record.isWritable == entry.record.isWritable
+    let mark = isSame ? state.entries[id]?.mark : nil
+    forget(id, &state)
+    hold(entry, mark, &state)
+    publishCount(state)
   }
 
   @discardableResult

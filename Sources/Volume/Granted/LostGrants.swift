@@ -20,7 +20,7 @@ struct LostGrant {
 
 /// What a search may still do.
 ///
-/// It is needed only after a machine stopped at a bad moment, and everybody waits for it.
+/// It is needed only after a machine stopped at a bad moment, and what its users start waits for it.
 struct SearchAllowance {
   /// How many names it may look at, those on its way included.
   var names = 200_000

@@ -22,20 +22,27 @@ extension NameMove {
 
 extension Volume {
   /// Makes a rename by `call`, and has grants follow it.
+  ///
+  /// The call may wait for as long as somebody holds a file.
   func following<Made: ~Copyable>(
     _ move: NameMove, through view: PeerView, _ call: () throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    let users = move.users(grants)
-    guard !users.isEmpty else {
-      let made = try call()
-      // What was granted meanwhile.
-      let users = move.users(grants)
-      if !users.isEmpty { follow(move, through: view, grants.moving.hold(users)) }
+    let names = [move.source, move.target]
+    grants.begin(names)
+    let made: Made
+    do throws(Errno) { made = try call() } catch {
+      look(at: grants.end(names), waiting: false)
+      throw error
+    }
+    let touched = move.users(grants).isEmpty ? nil : follow(move, through: view)
+    let late = grants.end(names)
+    guard let touched else {
+      look(at: late, waiting: false)
       return made
     }
-    let hold = grants.moving.hold(users)
-    let made = try call()
-    follow(move, through: view, hold)
+    let mover = grants.holder(ofView: view.number)
+    let again = grants.previousNames(at: move.target)
+    look(at: touched + late + again, on: GrantLooks.Occasion(step: move.target, mover: mover))
     return made
   }
 
@@ -43,10 +50,17 @@ extension Volume {
   func updateGrants(at name: Name, in directory: ChangedDirectory, through view: PeerView) {
     guard grants.touches(name, in: directory.number) else { return }
     let step = ResolvedPath.Step(Array(name.buffer), in: directory.number)
-    var hold = grants.moving.hold([])
-    hold.widen { grants.users(at: [step]) }
-    update(at: step, directory.fd, through: view)
-    hold.end()
+    let mover = grants.holder(ofView: view.number)
+    look(
+      at: grants.ids(through: step) + grants.previousNames(at: step),
+      on: GrantLooks.Occasion(step: step, mover: mover, isUpdate: true))
+  }
+
+  /// Names in a directory have been changed by the daemon itself.
+  func updateGrants(in directory: ObjectNumber) {
+    // Who looks just now, or loads what was granted, looks again.
+    grants.noteChange(in: directory)
+    look(at: grants.touches(directory))
   }
 }
 
@@ -57,45 +71,46 @@ struct ScopeMove {
 }
 
 extension Volume {
-  /// Names in a directory have been changed by the daemon itself.
-  func updateGrants(in directory: ObjectNumber) {
-    guard grants.mayTouch(directory) || grants.areLoading else { return }
-    // Inside the lock: what is moved or loaded just now may lead through this directory when that is done.
-    var hold = grants.moving.hold([])
-    hold.widen { grants.users(in: directory) }
-    for id in grants.touches(directory) { refresh(id) }
-    hold.end()
-  }
+  /// How often something is looked at that others change meanwhile.
+  static let mostLooks = 30
+  /// How long a rename waits for another one that makes unknown where it has led to.
+  private static let patienceNanoseconds: UInt64 = 50_000_000
 
-  /// A rename has been made, by whoever has the locks of whom it concerned; by now it may be more.
-  fileprivate func follow(_ move: NameMove, through view: PeerView, _ held: consuming GrantMoves.Hold) {
-    held.widen { move.users(grants) }
-    follow(move, through: view)
-    held.end()
-  }
-
-  private func follow(_ move: NameMove, through view: PeerView) {
+  /// A rename has been made; those that are to be looked at after it are the answer.
+  ///
+  /// Nobody finds its names until its request is answered, so that the old path leads to nothing else.
+  private func follow(_ move: NameMove, through view: PeerView) -> [Int64]? {
     // rename(2) leaves two names of one object as they are.
     if !move.isExchange, let left = try? move.from.fd.status(of: move.name),
       ObjectNumber(left) == move.moved.number
     {
-      return
+      return nil
     }
     let (source, target) = (move.source, move.target)
-    var staying = grants.ids(through: target)
-    var relocations: [Grants.Relocation] = []
-    if move.staysWithNames {
-      staying += grants.ids(through: source)
-    } else {
-      relocations.append(relocation(from: source, to: target, in: move.to.fd, by: view))
-      if move.isExchange {
-        staying = []
-        relocations.append(relocation(from: target, to: source, in: move.from.fd, by: view))
-      }
+    let end = monotonicNanoseconds() &+ Self.patienceNanoseconds
+    while true {
+      let (began, isLast) = (grants.time, millisecondsLeft(until: end) == 0)
+      let relocations = relocations(move, by: view)
+      // By now it may be more whom it concerns.
+      var hold = grants.moving.hold([])
+      hold.widen { move.users(grants) }
+      let staying =
+        (move.isExchange && !move.staysWithNames ? [] : grants.ids(through: target))
+        + (move.staysWithNames ? grants.ids(through: source) : [])
+      let (relocated, outcome) = grants.relocate(
+        relocations, since: began, besides: [source, target], isLast: isLast)
+      let left = relocated.map(apply)
+      hold.end()
+      if let left { return staying + left }
+      if case .changing(let step) = outcome { grants.wait(for: step, until: end) }
     }
-    apply(grants.relocate(relocations))
-    for id in staying { refresh(id) }
-    restorePreviousNames(at: target, through: view)
+  }
+
+  private func relocations(_ move: NameMove, by view: PeerView) -> [Grants.Relocation] {
+    if move.staysWithNames { return [] }
+    let first = relocation(from: move.source, to: move.target, in: move.to.fd, by: view)
+    guard move.isExchange else { return [first] }
+    return [first, relocation(from: move.target, to: move.source, in: move.from.fd, by: view)]
   }
 
   private func relocation(
@@ -104,101 +119,104 @@ extension Volume {
     let path = path(of: directory).map { $0 + [target.name] }
     return Grants.Relocation(
       source: source, path: path, steps: path.map { resolvedPath(along: $0, for: nil).steps } ?? [],
-      isWithinOneDirectory: source.directory == target.directory, mover: grants.holder(ofView: view.number))
+      isWithinOneDirectory: source.directory == target.directory,
+      mover: grants.holder(ofView: view.number), target: target)
   }
 
-  /// Shows in all views what has become of grants, and reports it to the listener.
-  private func apply(_ relocated: Grants.Relocated) {
-    guard !relocated.ids.isEmpty else { return }
+  /// Shows in all views what has become of grants, and reports it to the listener; those that are to be
+  /// looked at are the answer.
+  private func apply(_ relocated: Grants.Relocated) -> [Int64] {
+    guard !relocated.ids.isEmpty else { return [] }
     var changes = relocated.changes
     for entry in relocated.left {
-      // The path is too long, so the object leaves the views. The kernel can't name it either.
+      // The path is too long, or not known, so the object leaves the views. If it is too long the kernel
+      // can't name it either.
       let place = entry.record.place
       for view in grants.views(of: entry.holder) { view.granted.drop(place) }
       changes[entry.holder, default: []].append((place, place))
-      refresh(entry.record.id)
     }
     for holder in relocated.holders {
       for view in grants.views(of: holder) { view.granted.follow(relocated.moves, changes[holder] ?? []) }
     }
     grants.report(Array(relocated.ids))
+    return relocated.left.map(\.record.id)
   }
 
   // MARK: What stays with its name
 
-  /// Something has come or gone at a name that leads to a grant.
-  fileprivate func update(at step: ResolvedPath.Step, _ directory: FD, through view: PeerView) {
-    for id in grants.ids(through: step) {
-      refresh(id, at: step, directory)
-      guard let entry = grants.entry(id), let previousName = entry.previousName else { continue }
-      // An editor has renamed the file, written a new one under the name, and removed the old one.
-      if !resolvedPath(along: entry.record.path, for: entry.record.user).isThere,
-        resolvedPath(along: previousName.path, for: entry.record.user).found?.status.isRegular == true
-      {
-        restorePreviousName(id)
+  /// Looks at some again, each user's on a thread of that user's; it takes a second at most.
+  fileprivate func look(
+    at ids: [Int64], on occasion: GrantLooks.Occasion = GrantLooks.Occasion(), waiting: Bool = true
+  ) {
+    if ids.isEmpty { return }
+    grants.looks.look(at: grants.users(ofEach: ids), on: occasion, waiting: waiting) { [self] in
+      refresh($0, on: $1)
+    }
+  }
+
+  /// Looks again at what is on the way to grants.
+  private func refresh(_ ids: [Int64], on occasion: GrantLooks.Occasion) {
+    let began = grants.time
+    var walk = PathWalk(self)
+    for id in ids {
+      guard let entry = grants.entry(id) else { continue }
+      var isThere = refresh(entry, walk.resolve(entry.record.path, for: entry.record.user), since: began)
+      for _ in 1..<Self.mostLooks where isThere == nil {
+        let began = grants.time
+        guard let entry = grants.entry(id) else { break }
+        let resolved = resolvedPath(along: entry.record.path, for: entry.record.user)
+        isThere = refresh(entry, resolved, since: began)
       }
-    }
-    restorePreviousNames(at: step, through: view)
-  }
-
-  /// If an app renamed its granted file and wrote a new one under the old name, the grant is for the new one.
-  private func restorePreviousNames(at step: ResolvedPath.Step, through view: PeerView) {
-    for id in grants.previousNames(at: step) {
-      guard let entry = grants.entry(id), let previousName = entry.previousName, previousName.isByHolder,
-        grants.holder(ofView: view.number) == entry.holder,
-        resolvedPath(along: previousName.path, for: entry.record.user).found?.status.isRegular == true
+      guard let step = occasion.step, let entry = grants.entry(id), let previousName = entry.previousName
       else { continue }
-      restorePreviousName(id)
+      // An app renamed its granted file and wrote a new one under the old name; or an editor has renamed the
+      // file, written a new one under the name, and removed the old one: the grant is for the new one.
+      let isAnew =
+        previousName.step == step && previousName.isByHolder && occasion.mover == entry.holder
+      if isAnew || occasion.isUpdate && isThere == false { restorePreviousName(id) }
     }
   }
 
-  /// Makes a grant refer to its previous name again.
-  private func restorePreviousName(_ id: Int64) {
-    guard let old = grants.entry(id), let previousName = old.previousName else { return }
-    var new = old
-    new.previousName = nil
-    // What the user has granted under that name since then stands, with the access that it has.
-    guard grants.record(of: old.holder, at: previousName.path) == nil else { return grants.update(new) }
-    new.record.path = previousName.path
-    let resolved = resolvedPath(along: previousName.path, for: old.record.user)
-    new.steps = resolved.steps
-    if let found = resolved.found { new.record.identity = found.identity }
-    grants.update(new)
-    let move = ScopeMove(old: old.record.path, new: new.record.path)
-    for view in grants.views(of: new.holder) { view.granted.follow([move]) }
-    grants.report([id])
-  }
-
-  /// Looks again at what is on the way to a grant from a name on that has come or gone.
-  private func refresh(_ id: Int64, at step: ResolvedPath.Step, _ directory: FD) {
-    guard var entry = grants.entry(id), let depth = entry.steps.firstIndex(of: step) else { return }
-    var rest = ResolvedPath()
-    do throws(Errno) {
-      let object = try directory.child(step.name)
-      rest = resolvedPath(
-        from: object, along: entry.record.path[(depth + 1)...], for: entry.record.user)
-    } catch {
-      rest.isMissing = error == .ENOENT
-    }
-    let steps = entry.steps[...depth] + rest.steps
-    let known = entry.record.identity
-    entry.note(rest)
-    guard entry.record.identity != known || !steps.elementsEqual(entry.steps) else { return }
-    entry.steps = Array(steps)
-    grants.update(entry)
-    if entry.record.identity != known { grants.report([id]) }
-  }
-
-  /// Looks again at what is on the way to a grant.
-  @inline(never)
-  private func refresh(_ id: Int64) {
-    guard var entry = grants.entry(id) else { return }
-    let resolved = resolvedPath(along: entry.record.path, for: entry.record.user)
+  /// Whether something is there; nil if it is to be looked at once more.
+  private func refresh(_ known: Grants.Entry, _ resolved: ResolvedPath, since began: UInt64) -> Bool? {
+    var entry = known
     entry.steps = resolved.steps
-    let known = entry.record.identity
     entry.note(resolved)
-    grants.update(entry)
-    if entry.record.identity != known { grants.report([id]) }
+    let (new, identity) = (entry, known.record.identity)
+    let outcome = grants.moving.withLock(of: entry.record.user) {
+      grants.put(new, insteadOf: known, seen: resolved.steps, since: began)
+    }
+    if outcome == .changed { return nil }
+    if outcome == .done, new.record.identity != identity { grants.report([new.record.id]) }
+    return resolved.isThere
+  }
+
+  /// Makes a grant refer to its previous name again, if a file has that.
+  private func restorePreviousName(_ id: Int64) {
+    for _ in 1...Self.mostLooks {
+      let began = grants.time
+      guard let old = grants.entry(id), let previousName = old.previousName else { return }
+      let resolved = resolvedPath(along: previousName.path, for: old.record.user)
+      guard let found = resolved.found, found.status.isRegular else { return }
+      let outcome = grants.moving.withLock(of: old.record.user) { () -> Grants.Outcome in
+        var new = old
+        new.previousName = nil
+        // What the user has granted under that name since then stands, with the access that it has.
+        guard grants.record(of: old.holder, at: previousName.path) == nil else {
+          return grants.put(new, insteadOf: old, seen: [], since: began)
+        }
+        new.record.path = previousName.path
+        new.steps = resolved.steps
+        new.record.identity = found.identity
+        let outcome = grants.put(new, insteadOf: old, seen: resolved.steps, since: began)
+        guard outcome == .done else { return outcome }
+        let move = ScopeMove(old: old.record.path, new: new.record.path)
+        for view in grants.views(of: new.holder) { view.granted.follow([move]) }
+        grants.report([id])
+        return outcome
+      }
+      if outcome != .changed { return }
+    }
   }
 }
 

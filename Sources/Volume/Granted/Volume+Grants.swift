@@ -71,25 +71,40 @@ extension Volume {
 
   /// Lets an app have what was found to be at a path.
   ///
-  /// It is in all its views when this returns. ESTALE if something else is there by now; EDQUOT if there
-  /// are too many names on the way to what the user has granted.
+  /// It is in all its views when this returns. ESTALE if something else is there by now, or somebody is
+  /// changing a name on the way; EDQUOT if there are too many names on the way to what the user has granted.
   package func grant(_ record: GrantRecord) throws(Errno) {
-    try grants.moving.withLock(of: record.user) { () throws(Errno) in
-      // First, so that who moves it from here on sees that it is to be followed; if it was found as a whole,
-      // because others share the names.
+    try begin(record)
+    // Whoever removes it from here on sees that it is to be looked at: was it there still?
+    let resolved = resolvedPath(along: record.path, for: record.user)
+    let isThere = resolved.isOnServer || resolved.found?.identity == record.identity
+    let isStale = grants.moving.withLock(of: record.user) { () -> Bool in
+      // What was moved meanwhile was followed.
+      guard let known = grants.record(record.id), isThere || known.path != record.path else { return true }
+      for view in grants.views(of: GrantHolder(known)) { view.granted.admit(known.place) }
+      return false
+    }
+    guard isStale else { return }
+    // It may be in a view that has begun meanwhile.
+    revokeGrants([record.id])
+    throw .ESTALE
+  }
+
+  /// Notes a grant, so that who changes names on the way from here on sees that it is to be followed.
+  private func begin(_ record: GrantRecord) throws(Errno) {
+    let end = monotonicNanoseconds() &+ 1_000_000_000
+    while true {
+      let (began, isLast) = (grants.time, millisecondsLeft(until: end) == 0)
       let known = resolvedPath(along: record.path, for: record.user)
       guard known.isOnServer || known.found?.identity == record.identity else { throw .ESTALE }
-      var entry = Grants.Entry(record: record, steps: known.steps)
-      try grants.checkRoom(for: entry)
-      grants.put(entry)
-      let resolved = resolvedPath(along: record.path, for: record.user)
-      guard resolved.isOnServer || resolved.found?.identity == record.identity else {
-        grants.remove(record.id)
-        throw .ESTALE
+      let entry = Grants.Entry(record: record, steps: known.steps)
+      let outcome = try grants.moving.withLock(of: record.user) { () throws(Errno) -> Grants.Outcome in
+        try grants.checkRoom(for: entry)
+        return grants.put(entry, insteadOf: nil, seen: known.steps, since: began)
       }
-      entry.steps = resolved.steps
-      grants.put(entry)
-      for view in grants.views(of: entry.holder) { view.granted.admit(record.place) }
+      if outcome == .done { return }
+      if isLast { throw .ESTALE }
+      if case .changing(let step) = outcome { grants.wait(for: step, until: end) }
     }
   }
 
@@ -115,8 +130,6 @@ extension Volume {
 
   /// Notes whose apps some grants are for by now: views of the apps that had them lose them, and views of
   /// those apps get them; false where what is under way in those that lose them was not waited for.
-  ///
-  /// They are one user's: where they lead may be locked for as long as that user holds a file.
   @discardableResult
   package func changeTeams(of grants: [Int64: Team]) -> Bool {
     let users = self.grants.users(of: grants.keys)
