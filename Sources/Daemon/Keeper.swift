@@ -5,6 +5,7 @@ internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
+internal import Store
 
 // The keeper and its workers.
 //
@@ -21,7 +22,8 @@ internal import LinuxIO
 //  6. The process that mounts volumes is replaced in the same way; what it has mounted does not need it.
 //  7. A worker ends when its last thread does. What those wait for is ended if it is a volume's program; if
 //     it is an answer of the next worker's, that begins at once (`DyingWorker`). Threads that can't change
-//     anything any more are left behind, and those that wait for a lock which a user holds.
+//     anything any more are left behind, and those that wait for a lock which a user holds, but for changes
+//     of the registry.
 //  8. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`). A worker that has not ended by then
 //     would keep the descriptors that were: first it ends, served by the same program.
@@ -39,6 +41,8 @@ struct Keeper {
   private let program: NextProgram
   private let helper: MountHelper
   private let replaceHelper: () throws(Errno) -> Void
+  /// What is the daemon's alone in the store; nil if that can't be seen.
+  let ownObjects: () -> Set<StoreIdentity>?
   /// How often the worker may die within ten seconds.
   private let restarts: Int
   /// A minute's.
@@ -50,11 +54,12 @@ struct Keeper {
   /// The process has one thread.
   init(
     _ kept: KeptState, _ program: NextProgram, restarts: Int, _ helper: MountHelper,
-    replaceHelper: @escaping () throws(Errno) -> Void
+    ownObjects: @escaping () -> Set<StoreIdentity>?, replaceHelper: @escaping () throws(Errno) -> Void
   ) {
     self.kept = kept
     self.program = program
     self.helper = helper
+    self.ownObjects = ownObjects
     self.replaceHelper = replaceHelper
     self.restarts = restarts
   }

@@ -234,7 +234,9 @@ package enum Service {
       }
       let program = NextProgram(path: settings.program, words: settings.words)
       let isSystem = store.description.mode == .system
-      let keeper = Keeper(kept, program, restarts: settings.options.restarts, helper) { () throws(Errno) in
+      let keeper = Keeper(
+        kept, program, restarts: settings.options.restarts, helper, ownObjects: { store.ownObjects }
+      ) { () throws(Errno) in
         try helper.replace(for: settings.mountPoint, isSystem: isSystem, program.rehearsal)
       }
       return try keeper.start { reason, isLeaseLost in

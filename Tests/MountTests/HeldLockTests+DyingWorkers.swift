@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Insula authors
+
+internal import Foundation
+internal import Glibc
+internal import LinuxIO
+internal import TestSupport
+internal import Testing
+
+/// What a worker waits for when it dies.
+extension HeldLockTests {
+  /// A copy within the kernel into a file that its user holds, or more room for a file of root's that a user
+  /// reads.
+  enum HeldContents: CaseIterable { case copy, room }
+
+  @Test(arguments: HeldContents.allCases) func contentsThatWaitKeepNoWorker(contents: HeldContents) throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let worker = try #require(try run.mounted.daemon())
+    let holder: Background
+    let change: Background
+    let changed: () -> Bool
+    let output = run.mounted.temporary.appending("changed")
+    switch contents {
+    case .copy:
+      let directory = try directory(.home)
+      holder = try hold(["\(directory.held)/held"])
+      let copy = "import os; os.copy_file_range(os.open('source', 0), os.open('held', 1), 9)"
+      let script = "cd '\(directory.inTree)' && echo 12345678 >source && exec python3 -c \"\(copy)\""
+      change = try Background(["sh", "-c", script], as: run.user, output: output, run.mounted.temporary)
+      changed = { (try? run.shell("cat '\(directory.inTree)/held'").output) == "12345678\n" }
+    case .room:
+      let file = run.mounted.path("Users/Shared/file")
+      let made = try run.shell("head -c 65536 /dev/zero >\(file) && chmod 644 \(file)", as: RunFixture.root)
+      try #require(made.ending == .ok, "\(made)")
+      holder = try hold(["read:\(file)"])
+      change = try Background(
+        ["fallocate", "-l", "200000", file], as: RunFixture.root, output: output, run.mounted.temporary)
+      changed = { (try? run.shell("stat -c %s \(file)").output) == "200000\n" }
+    }
+    #expect(eventually { waitsForDisk(worker) })
+    #expect(kill(worker, SIGKILL) == 0)
+    try othersAreServed("after")
+    #expect(try run.mounted.daemon().map { $0 != worker } == true)
+    #expect(run.mounted.daemonLog?.contains("it is left") == true)
+    try holder.end()
+    try change.end()
+    #expect(eventually(changed))
+  }
+}
