@@ -48,4 +48,41 @@ extension HeldLockTests {
     try change.end()
     #expect(eventually(changed))
   }
+
+  /// A file of a version of the system domain that is removed, which everybody may read.
+  @Test func systemUpdatesWaitForNobody() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let mounted = run.mounted
+    try mounted.temporary.makeDirectory("systems", mode: 0o755)
+    func update(_ version: String) throws -> ProgramResult {
+      let made = mounted.temporary.appending("systems/\(version)")
+      let script = """
+        mkdir -pm 755 \(made)/Library && head -c 8192 /dev/urandom >\(made)/Library/file
+        chmod 644 \(made)/Library/file
+        """
+      try #require(Program.run(["sh", "-c", script]).status == 0)
+      try run.succeed("system", "sign", made, "--identity", "tester", "--version", version)
+      return try mounted.run(
+        ["system", "update", made, "--store", mounted.store], before: ["timeout", "30"])
+    }
+    #expect(try update("1").ending == .ok)
+    let holder = try hold(["read:\(mounted.path("System/Library/file"))"])
+    let worker = try #require(try mounted.daemon())
+    for version in ["2", "3", "4"] {
+      let updated = try update(version)
+      #expect(updated.ending == .ok, "\(version): \(updated)")
+    }
+    #expect(eventually { waits(worker, in: "vfs_unlink") })
+    let kept = mounted.temporary.appending("store/state/system")
+    let names = { (try? FileManager.default.contentsOfDirectory(atPath: kept).sorted()) ?? [] }
+    #expect(
+      eventually { names().count == 2 && names().first?.hasPrefix("left-") == true }, "\(names())")
+    #expect(kill(worker, SIGKILL) == 0)
+    try othersAreServed("after")
+    #expect(try mounted.daemon().map { $0 != worker } == true)
+    try holder.end()
+    #expect(eventually { names() == ["previous"] }, "\(names())")
+  }
 }
