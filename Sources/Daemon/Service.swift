@@ -129,6 +129,7 @@ package enum Service {
         kept.serves()
       }
       control = try listen(services, kept)
+      apps.recoverHomes()
       server.consents.tellAgents { [weak answering = control.server] in answering?.poke(callersOf: $0) }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)

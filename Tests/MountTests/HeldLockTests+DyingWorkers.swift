@@ -85,4 +85,47 @@ extension HeldLockTests {
     try holder.end()
     #expect(eventually { names() == ["previous"] }, "\(names())")
   }
+
+  /// A user's container that nobody can look up: what others change and start needs none of theirs.
+  @Test func containersThatAreHeldConcernNobodyElse() throws {
+    guard KernelRelease.own >= KernelRelease(6, 9) else {
+      return print("skipped: before Linux 6.9 no daemon is replaced")
+    }
+    let mounted = run.mounted
+    try run.install("Second")
+    try mounted.temporary.makeDirectory("made", mode: 0o755)
+    let made = mounted.temporary.appending("made")
+    try run.succeed("new-app", "Own", made)
+    try run.succeed("sign", "\(made)/Own.app", "--identity", "tester")
+    try #require(Program.run(["chmod", "-R", "a+rX", made]).status == 0)
+    let containers = mounted.path("Users/\(run.user.name)/Library/Containers")
+    let begun = try run.shell(
+      "insula path $APP caches >/dev/null && head -c 8192 /dev/zero >'\(containers)/held'")
+    try #require(begun.ending == .ok, "\(begun)")
+    let holder = try hold(["read:\(containers)/held"])
+    let worker = try #require(try mounted.daemon())
+    let removal = try Background(
+      ["rm", "-f", "\(containers)/held"], as: run.user, output: mounted.temporary.appending("removed"),
+      mounted.temporary)
+    #expect(eventually { waits(worker, in: "vfs_unlink") })
+    let start = try Background(
+      [Program.insula, "run", "org.example.second", "--store", mounted.point, "--", "true"], as: run.user,
+      output: mounted.temporary.appending("started"), mounted.temporary)
+    #expect(eventually { waits(worker, in: "walk_component") })
+    func change(_ step: String) throws {
+      let install = "timeout 20 \"$INSULA\" install --store \"$POINT\" \(made)/Own.app"
+      let run = "timeout 20 \"$INSULA\" run --store \"$POINT\" org.example.own -- true"
+      let remove = "timeout 20 \"$INSULA\" uninstall --store \"$POINT\" org.example.own"
+      let changed = try self.run.shell("\(install) && \(run) && \(remove)", as: other.account)
+      #expect(changed.ending == .ok, "\(step): \(changed)")
+    }
+    try change("before")
+    #expect(kill(worker, SIGKILL) == 0)
+    try othersAreServed("after")
+    #expect(try mounted.daemon().map { $0 != worker } == true)
+    try change("after")
+    try holder.end()
+    try removal.end()
+    try start.end()
+  }
 }
