@@ -74,7 +74,7 @@ extension Installer {
   private func awaitFormerWorkers(_ scope: RecoveryScope) {
     let name: [UInt8]?
     switch scope {
-    case .store: name = nil
+    case .store, .machine: name = nil
     case .home(let home): name = home
     case .command(_, let home): name = home
     }

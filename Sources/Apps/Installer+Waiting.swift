@@ -100,7 +100,7 @@ extension Installer {
   func forgetUnknownUpdates(_ scope: RecoveryScope) {
     var homes: [[UInt8]] = []
     switch scope {
-    case .store, .command(_, nil): break
+    case .store, .machine, .command(_, nil): break
     case .home(let name), .command(_, let name?): homes = [name]
     }
     if case .home = scope {} else { forgetUnknownUpdates(inHome: nil) }

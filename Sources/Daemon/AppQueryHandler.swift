@@ -41,7 +41,7 @@ struct AppQueryHandler {
         hasMade = true
         return try apps.containers()
       }
-      if hasMade { apps.noteContainers() }
+      if hasMade { apps.noteContainers(in: try apps.store.home(of: user ?? caller.uid)) }
       return .path(path)
     }
   }

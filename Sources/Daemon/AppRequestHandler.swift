@@ -44,18 +44,20 @@ package struct AppRequestHandler: Sendable {
   ///
   /// It gives what can't be ended yet, which keeps nothing else from being changed.
   @discardableResult
-  package func recover(clearing: Bool = true) throws(AppFailure) -> [AppFailure] {
-    let failures = try installer().recover(clearing: clearing)
+  package func recover(
+    _ scope: RecoveryScope = .store, clearing: Bool = true
+  ) throws(AppFailure) -> [AppFailure] {
+    let failures = try installer().recover(scope, clearing: clearing)
     try followNumbers()
     try recoverSystem()
     return failures
   }
 
   /// Removes what was out of everyone's sight by then, and completes what is noted of containers.
-  func clear() throws(AppFailure) {
+  func clear(_ scope: RecoveryScope) throws(AppFailure) {
     let installer = try installer()
-    try installer.clear()
-    try installer.completeNotes()
+    try installer.clear(scope)
+    try installer.completeNotes(scope)
   }
 
   /// Ends what was stopped before its end in a home outside of the store, and removes what is left of it;
@@ -66,6 +68,11 @@ package struct AppRequestHandler: Sendable {
     try followNumbers(inHome: String(decoding: home, as: UTF8.self))
     try installer.completeNotes(.home(home))
     return failures
+  }
+
+  /// The same in a home of the store, where nothing is removed yet.
+  func recover(inHomeOfStore home: [UInt8]) throws(AppFailure) -> [AppFailure] {
+    try installer().recover(.home(home), clearing: false)
   }
 
   /// Accounts may have got other numbers while nobody served the store.

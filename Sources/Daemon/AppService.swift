@@ -50,12 +50,15 @@ final class AppService: Sendable {
     self.registry = Mutex(registry)
   }
 
-  /// What can't be ended now, for want of room for example, is ended before the next change: until then its
-  /// paths are read-only (``Registry/bundles()``), and that is no reason to serve nobody.
+  /// What can't be ended now is ended before the next change.
+  ///
+  /// For want of room for example: until then its paths are read-only (``Registry/bundles()``), and that is
+  /// no reason to serve nobody. So it is with what lies in homes, which is ended when others are served
+  /// (``recoverHomes()``).
   private static func recover(_ store: Store, _ registry: Registry) throws(AppFailure) {
     var failures: [AppFailure]
     do throws(AppFailure) {
-      failures = try AppRequestHandler(store, registry).recover(clearing: false)
+      failures = try AppRequestHandler(store, registry).recover(.machine, clearing: false)
     } catch {
       if case .store(.registryDamaged) = error { throw error }
       failures = [error]
@@ -79,12 +82,12 @@ final class AppService: Sendable {
       guard !isReadOnly, let registry = try knownRegistry() else { return try store.removeLeft() }
       // Apps may run already: another worker has died, or another program has taken over.
       defer {
-        noteContainers()
         reconcileTrust()
+        noteContainers()
       }
       let served = tree.withLock { $0 }.map { self.handler(registry, $0) }
       let handler = served ?? AppRequestHandler(store, registry)
-      try handler.clear()
+      try handler.clear(.machine)
       try handler.forgetNetworkTeams()
     } catch {
       DaemonLog.write(
@@ -180,8 +183,9 @@ final class AppService: Sendable {
       defer {
         // A purge changes neither apps nor containers.
         if request.queue == .changes {
-          noteContainers()
+          // First: what is taken back waits for nobody's home.
           reconcileTrust()
+          noteContainers()
         }
       }
       let registry: Registry
@@ -373,8 +377,8 @@ final class AppService: Sendable {
       }
       if isNew { handler.noteFailure(of: waiting, "it is tried again later: \(reason)") }
     case .updated:
-      noteContainers(in: Homes.name(in: waiting.app.path))
       reconcileTrust()
+      noteContainers(in: Homes.name(in: waiting.app.path))
     case .dropped, nil: break
     }
   }

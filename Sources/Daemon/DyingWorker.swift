@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Store
 
 /// A worker that has ended but for some threads, which are still in the kernel.
 ///
@@ -68,34 +69,32 @@ struct DyingWorker {
   /// ends what a thread asks it.
   var onlyLooks: Bool { all { Self.isNotification($0) || Self.changesNothing($0) } }
 
-  /// Whether each of them changes nothing, takes one name away, or was serving a request and makes its last
-  /// change; false if that can't be seen.
+  /// Whether none of them changes what is the daemon's alone; false if that can't be seen.
   ///
   /// What they wait for may be a lock of the kernel's that a user holds for as long as they like (see
-  /// `StalledUsers`). A change of an object or of a name is made while the kernel has its lock, or not yet:
-  /// what others see comes before or after it. The same holds for the contents of what is not this process's
-  /// alone. What the daemon takes away for itself it takes away for good: the next worker goes on with that.
-  var onlyServes: Bool {
-    all { call, thread in
-      Self.isNotification(call) || Self.changesNothing(call) || Self.removesName(call)
-        || isServing(thread) && Self.changesWhatUsersHave(call)
-    }
-  }
-
-  /// The same where jobs of the daemon's change names or attributes.
-  ///
-  /// Such a change may be made after the next worker has ended what was begun: a copy of a bundle may then be
+  /// `StalledUsers`). A change of anything else is made at once, or not yet: what others see comes before or
+  /// after it. It may be made after the next worker has ended what was begun: a copy of a bundle may then be
   /// at its place that no app is noted for. `insula check` finds that; a tree that nobody serves is worse.
-  var onlyChanges: Bool {
+  /// But the registry is changed in many steps, which no other process may take meanwhile.
+  ///
+  /// By objects: the owner and the mode of a file say nothing about whose it is.
+  func leaves(_ own: Set<StoreIdentity>) -> Bool {
     all { call in
-      Self.isNotification(call) || Self.changesNothing(call) || Self.changesWhatUsersHave(call)
+      guard let (arguments, changed) = Self.changes(of: call) else { return false }
+      if changed == 0 || Self.isNotification(call) { return true }
+      return changed & CLX_CHANGES_NAMED == 0
+        && arguments.indices.allSatisfy { index in
+          guard changed >> Int32(index) & 1 != 0 else { return true }
+          let object = Int32(truncatingIfNeeded: arguments[index])
+          // Without asking a filesystem that may not answer.
+          guard object >= 0, let status = try? FD(object).statusInMemory() else { return false }
+          return !own.contains(StoreIdentity(status))
+        }
     }
   }
 
   /// Whether something is so of the calls of all threads that have not ended, of which there are some.
-  private func all(_ isSo: (_ call: String) -> Bool) -> Bool { all { call, _ in isSo(call) } }
-
-  private func all(_ isSo: (_ call: String, _ thread: String) -> Bool) -> Bool {
+  private func all(_ isSo: (_ call: String) -> Bool) -> Bool {
     let path = "/proc/\(process)/task"
     guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
       let entries = try? directory.fd.entries()
@@ -106,7 +105,7 @@ struct DyingWorker {
       // It may end meanwhile, as the first one has.
       let state = ProcessID.field("State", of: "\(process)/task/\(thread)")?.utf8.first
       guard state == UInt8(ascii: "D") || state == UInt8(ascii: "R") else { continue }
-      guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256), isSo(call, thread)
+      guard let call = FD.text(of: "\(path)/\(thread)/syscall", limit: 256), isSo(call)
       else { return false }
       isOne = true
     }
@@ -135,40 +134,19 @@ struct DyingWorker {
     return UInt64(status.st_dev)
   }
 
-  private static func changesNothing(_ call: String) -> Bool {
-    numbers(of: call).map { clx_call_changes_nothing($0, $1) } ?? false
-  }
+  private static func changesNothing(_ call: String) -> Bool { changes(of: call)?.changed == 0 }
 
-  private static func removesName(_ call: String) -> Bool {
-    numbers(of: call).map { clx_call_removes_name($0.0) } ?? false
-  }
-
-  private static func changesWhatUsersHave(_ call: String) -> Bool {
-    guard let (number, arguments) = numbers(of: call) else { return false }
-    if clx_call_changes_objects(number, arguments) { return true }
-    guard clx_call_changes_contents(number), let descriptor = descriptor(of: call),
-      let status = try? FD(descriptor).statusInMemory()
-    else { return false }
-    // The registry is ours alone.
-    return status.st_uid != geteuid() || status.st_mode & 0o022 != 0
-  }
-
-  /// The number of a call, and its arguments.
-  private static func numbers(of call: String) -> (Int, [UInt64])? {
+  /// The arguments of a call, and what it changes (`clx_call_changes`); nil where that is not known.
+  private static func changes(of call: String) -> (arguments: [UInt64], changed: Int32)? {
     let words = call.parts(between: " ")
-    let arguments = words.dropFirst().prefix(6).map { UInt64($0.dropFirst(2), radix: 16) ?? .max }
-    guard let number = words.first.flatMap({ Int(String($0)) }), arguments.count == 6 else { return nil }
-    return (number, arguments)
+    guard let number = words.first.flatMap({ Int(String($0)) }) else { return nil }
+    var arguments = words.dropFirst().prefix(6).map { UInt64($0.dropFirst(2), radix: 16) ?? .max }
+    // Outside of calls there are none.
+    if number < 0 { arguments = Array(repeating: 0, count: 6) }
+    guard arguments.count == 6 else { return nil }
+    let changed = clx_call_changes(number, arguments)
+    return changed < 0 ? nil : (arguments, changed)
   }
-
-  /// Whether a thread does nothing but serve requests, by the name that it was given.
-  private func isServing(_ thread: String) -> Bool {
-    FD.text(of: "/proc/\(process)/task/\(thread)/comm", limit: 64)?.parts(between: "\n").first
-      .map { Self.servers.contains(String($0)) } ?? false
-  }
-  private static let servers = [
-    "insula-worker", "insula-reserve", "insula-slow", "insula-volume", "insula-resent",
-  ]
 
   private static func descriptor(of call: String) -> Int32? {
     let words = call.parts(between: " ")

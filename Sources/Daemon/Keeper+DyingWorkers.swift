@@ -11,9 +11,9 @@ internal import LinuxIO
 extension Keeper {
   /// How long those have that owe an answer, before all volumes are ended.
   private static let secondsForOwing = 4
-  /// How long the daemon's own changes may keep a worker that was killed from ending, before another one
-  /// begins beside it.
-  private static let secondsForOwn = 10
+  /// How long what a user holds may keep a worker that was killed from ending, before another one begins
+  /// beside it.
+  private static let secondsForHeld = 10
   /// How long a disk may keep a worker that was killed from ending before another one begins beside it.
   private static let secondsForDisks = 2
 
@@ -41,8 +41,8 @@ extension Keeper {
       DaemonLog.write("the worker that has ended waits for a filesystem that does not answer; it is left")
       return status
     }
-    guard clx_exit_status(status) != Self.leaseIsLost,
-      second > Self.secondsForOwing && worker.onlyServes || second > Self.secondsForOwn && worker.onlyChanges
+    guard clx_exit_status(status) != Self.leaseIsLost, second > Self.secondsForHeld,
+      let own = ownObjects(), worker.leaves(own)
     else { return nil }
     FormerWorkers.add(worker.process, waitingFor: [])
     DaemonLog.write(

@@ -5,6 +5,7 @@ internal import CLinux
 internal import Fuse
 internal import Glibc
 internal import LinuxIO
+internal import Store
 
 // The keeper and its workers.
 //
@@ -21,7 +22,8 @@ internal import LinuxIO
 //  6. The process that mounts volumes is replaced in the same way; what it has mounted does not need it.
 //  7. A worker ends when its last thread does. What those wait for is ended if it is a volume's program; if
 //     it is an answer of the next worker's, that begins at once (`DyingWorker`). Threads that can't change
-//     anything any more are left behind, and those that wait for a lock which a user holds.
+//     anything any more are left behind, and those that wait for a lock which a user holds, but for changes
+//     of the registry.
 //  8. Users who hold such a lock are not waited for either: ``LockWatch``.
 //  9. The keeper becomes another program when it is asked to (SIGUSR2), if that program can go on from here:
 //     an upgrade is a death of the worker like others (`NextProgram`). A worker that has not ended by then
@@ -40,6 +42,8 @@ struct Keeper {
   private let program: NextProgram
   private let helper: MountHelper
   private let replaceHelper: () throws(Errno) -> Void
+  /// What is the daemon's alone in the store; nil if that can't be seen.
+  let ownObjects: () -> Set<StoreIdentity>?
   /// Nil where nothing is passed through.
   private let locks: LockWatch?
   private static let nanosecondsOfCount: UInt64 = 900_000_000
@@ -54,11 +58,12 @@ struct Keeper {
   /// The process has one thread.
   init(
     _ kept: KeptState, _ program: NextProgram, restarts: Int, _ helper: MountHelper, _ locks: LockWatch?,
-    replaceHelper: @escaping () throws(Errno) -> Void
+    ownObjects: @escaping () -> Set<StoreIdentity>?, replaceHelper: @escaping () throws(Errno) -> Void
   ) {
     self.kept = kept
     self.program = program
     self.helper = helper
+    self.ownObjects = ownObjects
     self.replaceHelper = replaceHelper
     self.locks = locks
     self.restarts = restarts

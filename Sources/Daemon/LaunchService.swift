@@ -10,12 +10,12 @@ internal import Volume
 
 /// Starts apps for those who ask, tells what runs, and ends it.
 final class LaunchService: Sendable {
-  private let store: Store
+  let store: Store
   let server: Server
-  private let apps: AppService
-  private let log: EventLog
-  private let launcher: AppLauncher
-  private let mountPoint: String
+  let apps: AppService
+  let log: EventLog
+  let launcher: AppLauncher
+  let mountPoint: String
 
   init(_ store: Store, _ server: Server, _ apps: AppService, _ log: EventLog, mountPoint: String) {
     self.log = log
@@ -121,7 +121,7 @@ final class LaunchService: Sendable {
     }
     let launch = try launcher.launch(
       app, for: caller.user, registry, making: apps.isReadOnly ? nil : making)
-    if hasMade { apps.noteContainers() }
+    if hasMade { apps.noteContainers(in: launch.home) }
     if !apps.isReadOnly { server.consents.makePlaces(for: launch, of: caller.user, caller.group) }
     var given: Set<PrivacyService> = []
     let view = try server.grants.view(of: app, for: caller.user, launch.places) {
@@ -146,12 +146,12 @@ final class LaunchService: Sendable {
     return .launch(LaunchPlan(launch, mountPoint: mountPoint, isReadOnly: apps.isReadOnly))
   }
 
-  private func home(of user: UInt32) throws(AppFailure) -> String {
+  func home(of user: UInt32) throws(AppFailure) -> String {
     do throws(StoreError) { return try store.home(of: user) } catch { throw .store(error) }
   }
 
   /// Leases on the app's containers, if other stores can reach these.
-  private func leases(
+  func leases(
     of app: InstalledApp, inHome home: String, _ way: ContainerLeases.Way
   ) throws(AppFailure) -> ContainerHold? {
     let own = ContainerLeases.name(of: .data, app.identifier)
@@ -166,83 +166,8 @@ final class LaunchService: Sendable {
     }
   }
 
-  // MARK: The next worker
-
-  /// Makes the views again of the apps that another worker has left; those that can't go on end.
-  func takeovers(_ kept: KeptState) -> [AppTakeover] {
-    let views = kept.views.filter { view in
-      view != Server.wholeTree && kept.descriptor(.backup, view: view) == nil
-        && kept.descriptor(.files, view: view) == nil
-    }
-    return views.compactMap { view in
-      guard let left = LeftApp(view, in: kept) else {
-        drop(view, kept, "what was known of it is lost")
-        return nil
-      }
-      do throws(AppFailure) {
-        if let takeover = try takeover(view, left) { return takeover }
-        let why = "it is not installed as it was when it was started, or a container is not its own any more"
-        drop(view, kept, "\(left.launch.identifier): \(why)", left)
-        return nil
-      } catch {
-        drop(view, kept, "\(left.launch.identifier): \(error)", left)
-        return nil
-      }
-    }
-  }
-
-  /// Nil if another app is in the place of the one that runs, or has one of its containers: what is that
-  /// one's is not for it.
-  private func takeover(_ number: UInt32, _ left: LeftApp) throws(AppFailure) -> AppTakeover? {
-    guard let identifier = AppIdentifier(left.launch.identifier) else {
-      throw .store(.noApp(identifier: left.launch.identifier))
-    }
-    // Its user may have got another copy since, which is what they would start now.
-    let (app, registry) = try installed(identifier, left.launch.copy.owner)
-    guard RunningCopy(app) == left.launch.copy else { return nil }
-    // Its user's login may be another one by now, which has a home of its own.
-    let home = if let kept = left.launch.home { kept } else { try home(of: left.launch.user) }
-    let hold = try leases(of: app, inHome: home, .again)
-    guard let launch = try launcher.resume(app, for: left.launch.user, home: home, registry) else {
-      return nil
-    }
-    let view = try server.grants.view(
-      of: app, for: left.launch.user, launch.places, takingOver: number
-    ) {
-      server.consents.places(of: launch, with: server.consents.authorized(launch, for: left.launch.user))
-    }
-    do throws(Errno) {
-      // One whose kernel had not begun to ask was never seen by the app.
-      guard let first = view.firstMessage else { throw .ENOENT }
-      let share = try server.views.room(for: left.launch.user)
-      return AppTakeover(
-        launch: launch, left: left, view: view, firstMessage: first, share: share, hold: hold)
-    } catch {
-      view.ended()
-      throw .failed(doing: "serve the view of", path: left.launch.identifier, errno: error)
-    }
-  }
-
-  private func drop(_ view: UInt32, _ kept: KeptState, _ why: String, _ left: LeftApp? = nil) {
-    DaemonLog.write("an app that ran can't go on: \(why)")
-    if let launch = left?.launch {
-      // Without a view it has nothing, and nobody finds it to end it.
-      left?.end()
-      log.recordLater(
-        LogEntry(
-          now: .ended, user: launch.user, app: launch.identifier, pid: launch.pid, ending: .unknown,
-          detail: "it could not go on when the daemon was replaced"))
-    }
-    if let connection = kept.descriptor(.connection, view: view) {
-      let listener = kept.descriptor(.appListener, view: view)
-      kept.forgetAll(of: view)
-      if let listener { _ = close(listener.raw) }
-      _ = close(connection.raw)
-    }
-  }
-
   /// The app that a user has of that identifier; with no user, everyone's.
-  private func installed(
+  func installed(
     _ identifier: AppIdentifier, _ user: UInt32?
   ) throws(AppFailure) -> (app: InstalledApp, registry: Registry) {
     do throws(StoreError) {

@@ -175,7 +175,7 @@ package final class Server: Sendable {
     // Before grants, which may lead there.
     volumes = try VolumeService(
       store, volume, helper, kept, isReadOnly: options.readOnly, serversFile: options.serversFile,
-      log: { log.record($0) }, registry: registry, leases: leases
+      log: { log.record($0) }, registry: registry, leases: leases, shapes: shapes
     ) { [volume] home in
       Self.noteApps(ofHome: home, registry, in: volume, shapes)
     }

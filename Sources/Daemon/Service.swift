@@ -129,6 +129,7 @@ package enum Service {
         kept.serves()
       }
       control = try listen(services, kept)
+      apps.recoverHomes()
       server.consents.tellAgents { [weak answering = control.server] in answering?.poke(callersOf: $0) }
       try control.server.start()
       updates = try UpdateThread(apps, server.views)
@@ -235,8 +236,9 @@ package enum Service {
       let program = NextProgram(path: settings.program, words: settings.words)
       let isSystem = store.description.mode == .system
       let locks = isSystem && settings.options.passthrough ? LockWatch(kept.lockHolders) : nil
-      let keeper = Keeper(kept, program, restarts: settings.options.restarts, helper, locks) {
-        () throws(Errno) in
+      let keeper = Keeper(
+        kept, program, restarts: settings.options.restarts, helper, locks, ownObjects: { store.ownObjects }
+      ) { () throws(Errno) in
         try helper.replace(for: settings.mountPoint, isSystem: isSystem, program.rehearsal)
       }
       return try keeper.start { reason, isLeaseLost in

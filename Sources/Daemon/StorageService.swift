@@ -17,6 +17,10 @@ final class StorageService: Sendable {
   /// Is called when there is an answer for apps that wait for one.
   private let answered: @Sendable () -> Void
   private let thread = Mutex<JoinableThread?>(nil)
+  /// Walks through places, those of one user after each other.
+  private let walks = UserWork()
+  /// Whose places are not walked through, since that does not get on.
+  private let stalled = Mutex<Set<UInt32>>([])
   private let isOver = Atomic(false)
 
   /// What apps are told.
@@ -36,6 +40,8 @@ final class StorageService: Sendable {
   /// How often what a purge would free is summed up for apps: what they see of each other's starts and ends
   /// by that is little, and late.
   private static let sumNanoseconds: UInt64 = 30_000_000_000
+  /// Without a sign of life for so long, a walk does not get on.
+  private static let patience: UInt64 = 30_000_000_000
 
   init(
     _ store: Store, _ views: RunningViews, _ rule: PurgeRule, registry: @escaping GrantService.RegistrySource,
@@ -130,22 +136,22 @@ final class StorageService: Sendable {
     kept.wake()
     let thread = thread.withLock { $0.take() }
     thread?.join()
+    walks.finish(milliseconds: 1000)
     leave()
   }
 
   private func leave() { if kept.hasNews { kept.remembered.leave(in: store) } }
 
   private func keepUp() {
-    let pace = Pace(rests: 9)
     var next = monotonicNanoseconds() &+ Self.firstRound &* 1_000_000
     while !isOver.load(ordering: .sequentiallyConsistent) {
       answerSpace()
       if let place = kept.nextWanted() {
-        look(at: place, pace)
+        look(at: place)
       } else if monotonicNanoseconds() >= next {
         let places = (try? meter().places()) ?? []
         kept.keepOnly(places)
-        for place in places { look(at: place, pace) }
+        for place in places { look(at: place) }
         leave()
         next = monotonicNanoseconds() &+ Self.round &* 1_000_000
       } else {
@@ -158,12 +164,39 @@ final class StorageService: Sendable {
     }
   }
 
-  private func look(at place: StoragePlace, _ pace: Pace) {
-    guard !isOver.load(ordering: .sequentiallyConsistent) else { return }
-    _ = try? kept.measure(place) { () throws(Errno) in
-      pace.rest()
+  /// A user who holds a file in the kernel may keep a walk through their places waiting for as long as they
+  /// like: others wait for that only for a while, and whoever asks how much room there is not at all.
+  private func look(at place: StoragePlace) {
+    let user = place.owner.user ?? 0
+    guard !isOver.load(ordering: .sequentiallyConsistent), !stalled.withLock({ $0.contains(user) }) else {
+      return
+    }
+    let walk = Condition((lived: monotonicNanoseconds(), isDone: false))
+    let begun = walks.begin(for: .user(user), as: "walk") { [self] in
+      Pace.giveWay()
+      let pace = Pace(rests: 9)
+      _ = try? kept.measure(place) { () throws(Errno) in
+        pace.rest()
+        walk.withLock { $0.lived = monotonicNanoseconds() }
+        if isOver.load(ordering: .relaxed) { throw .EINTR }
+      }
+      walk.change { $0.isDone = true }
+      _ = stalled.withLock { $0.remove(user) }
+    }
+    guard begun != nil else { return }
+    while !walk.wait(milliseconds: 50, until: { $0.isDone }) {
       answerSpace()
-      if isOver.load(ordering: .relaxed) { throw .EINTR }
+      if isOver.load(ordering: .sequentiallyConsistent) { return }
+      let isLost = stalled.withLock { stalled in
+        let isLost = walk.withLock {
+          !$0.isDone && monotonicNanoseconds() &- $0.lived > Self.patience
+        }
+        if isLost { stalled.insert(user) }
+        return isLost
+      }
+      guard isLost else { continue }
+      DaemonLog.write("what user \(user) has can't be measured now; it is left out until it can")
+      return
     }
   }
 }

@@ -13,7 +13,6 @@ final class UpdateThread: Sendable {
   init(_ apps: AppService, _ views: RunningViews) throws(Errno) {
     self.views = views
     thread = try JoinableThread(name: "updates") {
-      apps.recoverHomes()
       UserWork.ofProcess.begin(for: .store, as: "clear") { apps.clear() }
       var ended: UInt64? = 0
       repeat {

@@ -8,10 +8,13 @@
 package enum RecoveryScope: Equatable, Sendable {
   /// All that lies in the store itself: for whoever opens it.
   case store
-  /// All that lies in the home of that name, which is outside of the store.
+  /// What lies in the store itself, but in no home: for a daemon, which nobody is to wait for. Whoever has a
+  /// home may keep a look into it waiting.
+  case machine
+  /// All that lies in the home of that name.
   case home([UInt8])
-  /// For a command of a user about the home of that name, or about none: of the containers in the store only
-  /// those of that user and that home.
+  /// For a command of a user about the home of that name, or about none: of what is in the store, nothing
+  /// that lies in other homes; of the containers there, those of that user and that home.
   case command(of: UInt32, about: [UInt8]?)
 
   /// Whether it reaches a path below the root of the tree; `outside` has the names of the homes that lie
@@ -21,8 +24,9 @@ package enum RecoveryScope: Equatable, Sendable {
     let isInStore = home.map { !outside.contains($0) } ?? true
     switch self {
     case .store: return isInStore
+    case .machine: return home == nil
     case .home(let name): return home == name
-    case .command(_, let name): return isInStore || home == name
+    case .command(_, let name): return home == nil || home == name
     }
   }
 
@@ -30,9 +34,10 @@ package enum RecoveryScope: Equatable, Sendable {
   package func reaches(
     containerAt path: some Collection<UInt8>, of user: UInt32, outside: Set<[UInt8]>
   ) -> Bool {
-    guard reaches(path, outside: outside) else { return false }
-    guard case .command(let own, let name) = self, user != own else { return true }
-    return name != nil && Self.home(in: path) == name
+    guard case .command(let own, let name) = self else { return reaches(path, outside: outside) }
+    let home = Self.home(in: path)
+    if name != nil && home == name { return true }
+    return user == own && home.map { !outside.contains($0) } ?? true
   }
 
   /// The name of the home that a path leads into.

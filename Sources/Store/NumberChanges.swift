@@ -81,10 +81,9 @@ extension Store {
   /// and is the same in a copy of the store.
   private func proves(_ stray: Stray, _ user: UInt32, _ move: NumberChanges.Move) -> Bool {
     guard case .container(let container) = stray.thing, stray.former == user, stray.owner == move.number,
-      stray.home.hasSameBytes(as: move.name), let directory = try? tree.openDirectory(at: container.path),
-      let bytes = try? directory.fd.contents(of: ContainerLayout.metadataName, limit: 1 << 16)
+      stray.home.hasSameBytes(as: move.name)
     else { return false }
-    return ContainerMetadata(bytes)?.uuid == container.uuid
+    return stray.uuid == container.uuid
   }
 
   /// To whoever has the decisions that are left.
@@ -114,6 +113,8 @@ extension Store {
     let home: String
     let former: UInt32
     let owner: UInt32
+    /// As a container says itself.
+    var uuid: String?
 
     /// What can't be there twice for one user.
     var group: String {
@@ -148,17 +149,37 @@ extension Store {
     if apps.isEmpty && containers.isEmpty { return [] }
     if try registry.isInEjectedHome(place + "/.") { return [] }
     let intents = try registry.intents()
+    let known = apps.filter { app in !intents.contains { $0.intent.isAbout(app) } }
+    // Whoever has the home may keep a look into it waiting, and a daemon looks before it serves others: then
+    // all stays as it is until the next one looks.
+    return LeftThread.value(milliseconds: Self.patienceMilliseconds) { [self] lives in
+      strays(among: known, containers, inHome: name, of: owner, lives)
+    } ?? []
+  }
+
+  private static let patienceMilliseconds = 3000
+
+  private func strays(
+    among apps: [InstalledApp], _ containers: [ContainerRecord], inHome name: String, of owner: UInt32,
+    _ lives: () -> Void
+  ) -> [Stray] {
     var strays: [Stray] = []
     for app in apps {
-      guard let user = app.user, !intents.contains(where: { $0.intent.isAbout(app) }),
-        (try? tree.status(at: app.path))?.isDirectory == true
-      else { continue }
+      lives()
+      guard let user = app.user, (try? tree.status(at: app.path))?.isDirectory == true else { continue }
       strays.append(Stray(thing: .app(app), home: name, former: user, owner: owner))
     }
     for container in containers {
+      lives()
       guard let status = try? tree.status(at: container.path), status.isDirectory, status.st_uid == owner
       else { continue }
-      strays.append(Stray(thing: .container(container), home: name, former: container.user, owner: owner))
+      var stray = Stray(thing: .container(container), home: name, former: container.user, owner: owner)
+      if let directory = try? tree.openDirectory(at: container.path),
+        let bytes = try? directory.fd.contents(of: ContainerLayout.metadataName, limit: 1 << 16)
+      {
+        stray.uuid = ContainerMetadata(bytes)?.uuid
+      }
+      strays.append(stray)
     }
     return strays
   }

@@ -204,10 +204,10 @@ package final class Store: Sendable {
   }
 
   /// A name in the directory for what is not finished that nothing has, for what ``removeLeft()`` removes.
-  static func newNameAside() -> String { "\(asidePrefix)\(UUIDText.random())" }
+  package static func newNameAside() -> String { "\(asidePrefix)\(UUIDText.random())" }
 
   private static let asidePrefix = "left-"
-  private static func isAside(_ name: [UInt8]) -> Bool { name.starts(with: asidePrefix.utf8) }
+  package static func isAside(_ name: [UInt8]) -> Bool { name.starts(with: asidePrefix.utf8) }
 
   /// Removes what earlier daemons were stopped in; a process that serves the store does not wait for it.
   package func removeLeft() throws(StoreError) {

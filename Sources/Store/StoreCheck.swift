@@ -35,7 +35,7 @@ package struct Finding: Codable, Equatable, Sendable {
 package typealias StoreFinding = Finding
 
 /// Looks whether a store is whole; puts right what can be put right without guessing.
-package struct StoreCheck {
+package struct StoreCheck: Sendable {
   let store: Store
   let repairing: Bool
   /// The standard directories of homes, which were looked at with these.
@@ -43,7 +43,7 @@ package struct StoreCheck {
   private let owners: StoreLayout.Ownership
   /// How many objects of the place that is walked have an ACL of the backing filesystem's own.
   var backingACLs = 0
-  package private(set) var findings: [Finding] = []
+  package internal(set) var findings: [Finding] = []
 
   /// Repairing needs the store to itself: open it exclusively.
   package init(_ store: Store, repairing: Bool) throws(StoreError) {
@@ -211,35 +211,7 @@ package struct StoreCheck {
     }
   }
 
-  /// Whether root may have put device nodes into a directory: they are kept in the tree, but for the system
-  /// domain.
-  private func mayHoldDevices(_ domain: [UInt8]) -> Bool {
-    store.description.mode == .system && !domain.isEmpty && !domain.elementsEqual("System".utf8)
-  }
-
-  /// Walks the whole tree for what insula never puts there.
-  private mutating func checkNodes() throws(Errno) {
-    let tree = CheckedPlace(path: store.path + "/tree", treePath: [])
-    var spellings = CheckedSpellings()
-    try DeepWalk.through(store.tree) { (entry) throws(Errno) in
-      if store.description.ignoresCase, let it = spellings.problem(of: entry.name, visit: entry.visit) {
-        found(.failure, tree.text(entry.path), it.problem, it.advice)
-      }
-      switch entry.type {
-      case UInt8(DT_BLK) where !mayHoldDevices(entry.first), UInt8(DT_CHR) where !mayHoldDevices(entry.first):
-        found(
-          .failure, tree.text(entry.path), "is a device node, which insula never creates there",
-          "remove it with 'rm' in the store")
-      default: break
-      }
-      checkSecurity(of: entry, in: tree)
-      if entry.depth == 1, entry.first.elementsEqual("Users".utf8) { checkLeftover(entry, in: tree) }
-      return entry.type == UInt8(DT_DIR)
-    }
-    countBackingACLs(in: tree)
-  }
-
-  private mutating func checkLeftover(_ entry: DeepWalk.Entry, in tree: CheckedPlace) {
+  mutating func checkLeftover(_ entry: DeepWalk.Entry, in tree: CheckedPlace) {
     guard let process = Homes.unfinished(entry.name) else { return }
     let access = SecurityAccess.store(Metadata(isSystem: store.description.mode == .system))
     let (name, directory) = (entry.name, entry.directory)

@@ -103,4 +103,21 @@ internal import Testing
     #expect((report.freed.count > 0) == goes)
     #expect(try fixture.names("\(container)/Data/tmp") == ["CACHEDIR.TAG"] + (goes ? [] : ["x"]))
   }
+
+  /// Whose turn it is, is known before anything of theirs is looked at, which may already not get on.
+  @Test func turnsBeginBeforeTheFirstLook() throws {
+    var request = PurgeRequest()
+    // Nothing is that old.
+    request.unusedSince = 0
+    var asked: [UInt32] = []
+    let purger = Purger(
+      fixture.store, fixture.registry, containers: try Containers(fixture.store, fixture.registry),
+      observer: NoTreeObserver(),
+      begins: { user in
+        asked.append(user)
+        return true
+      }, rest: {})
+    #expect(try purger.purge(request, by: .ourselves).items.isEmpty)
+    #expect(asked == [fixture.account.uid])
+  }
 }

@@ -55,7 +55,7 @@ struct HeldLockTests {
   }
 
   /// Somebody else looks, and makes something.
-  private func othersAreServed(_ step: String) throws {
+  func othersAreServed(_ step: String) throws {
     let home = run.mounted.path("Users/\(other.account.name)")
     let served = try run.shell(
       "timeout 20 sh -c 'ls $POINT/Users && mkdir \(home)/\(step)'", as: other.account)

@@ -18,21 +18,24 @@ struct RecoveryScopeTests {
 
   private static func name(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-  private static let everyones = ["Applications/A.app", "Users", "Users/", "Users/Shared", "System", ""]
+  private static let machines = ["Applications/A.app", "Users", "Users/", "System", ""]
+  private static let everyones = machines + ["Users/Shared"]
 
   private static let cases = [
     Case(
       scope: .store, reached: everyones + ["Users/anna/x", "Users/diskette/x"],
       others: ["Users/disk/x", "Users/disk", "Users/server/Library/x"]),
     Case(
+      scope: .machine, reached: machines, others: ["Users/anna/x", "Users/disk/x", "Users/disk"]),
+    Case(
       scope: .home(name("disk")), reached: ["Users/disk/x", "Users/disk"],
       others: everyones + ["Users/anna/x", "Users/server/x", "disk/x", "x/Users/disk"]),
     Case(
-      scope: .command(of: anna, about: nil), reached: everyones + ["Users/anna/x", "Users/ben/x"],
-      others: ["Users/disk/x", "Users/server/x"]),
+      scope: .command(of: anna, about: nil), reached: machines,
+      others: ["Users/anna/x", "Users/ben/x", "Users/disk/x", "Users/server/x"]),
     Case(
-      scope: .command(of: anna, about: name("disk")), reached: everyones + ["Users/disk/x", "Users/ben/x"],
-      others: ["Users/server/x"]),
+      scope: .command(of: anna, about: name("disk")), reached: machines + ["Users/disk/x"],
+      others: ["Users/ben/x", "Users/server/x"]),
   ]
 
   @Test func placesAreReached() {

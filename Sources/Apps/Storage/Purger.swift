@@ -124,6 +124,8 @@ package struct Purger {
     }
     let records = Dictionary(wanted.map { (Owner($0.identifier, $0.user), $0) }) { first, _ in first }
     let candidates = wanted.flatMap { record -> [PurgeCandidate] in
+      // Whose turn it is, before anything of theirs is looked at: that may already not get on.
+      guard begins(record.user) else { return [] }
       let lastRun = containers.lastRun(record)
       let places = request.places.filter { place in
         guard let since = request.unusedSince else { return true }

@@ -11,10 +11,10 @@ internal import Synchronization
 
 /// What the system domain of a store consists of: `/System`, sealed and exchanged as one tree.
 ///
-/// `state/system` holds `previous`, the version before, and `next` while one is exchanged. The registry notes
-/// what is about to become current, then one rename makes it so, then the registry notes that it is. The
-/// digest of the seal that lies in `/System` tells on which side of that rename a process was stopped, so
-/// whoever comes next can end what it has begun.
+/// `state/system` holds `previous`, the version before, `next` while one is exchanged, and what is being
+/// removed. The registry notes what is about to become current, then one rename makes it so, then the
+/// registry notes that it is. The digest of the seal that lies in `/System` tells on which side of that
+/// rename a process was stopped, so whoever comes next can end what it has begun.
 package final class SystemDomain: Sendable {
   let store: Store
   let registry: Registry
@@ -274,8 +274,19 @@ package final class SystemDomain: Sendable {
   }
 
   /// What is left of it when this is stopped, the next one removes.
+  ///
+  /// Where others are served, nobody waits for that: whoever has a file of it open may hold that in the
+  /// kernel. In the same directory, as ``Store/removeLeft()`` says of its own.
   private func remove(_ name: String, in directory: FD) {
-    try? directory.removeTree(name)
+    try? name.withName { (name) throws(Errno) in
+      try directory.rename(name, to: directory, Store.newNameAside(), flags: UInt32(CLX_RENAME_NOREPLACE))
+    }
+    guard let left = try? directory.entries().map(\.name).filter(Store.isAside),
+      let own = try? directory.duplicated()
+    else { return }
+    try? Leftovers.ofProcess.remove(left, from: own) { (directory, name) throws(Errno) in
+      try directory.removeTree(name)
+    }
   }
 
   /// The digest of the seal that lies in a tree, empty for one without; nil if there is no such tree.

@@ -295,14 +295,12 @@ uint64_t clx_makedev(unsigned major, unsigned minor);
 unsigned clx_major(uint64_t device);
 unsigned clx_minor(uint64_t device);
 
-/// Whether a system call leaves everything as it is, whenever it is carried out: it looks, opens or closes.
-_Bool clx_call_changes_nothing(long call, const uint64_t *_Nonnull arguments);
-/// Whether a system call changes attributes of one object, or one name or two, and nothing else.
-_Bool clx_call_changes_objects(long call, const uint64_t *_Nonnull arguments);
-/// Whether a system call does nothing but take one name away.
-_Bool clx_call_removes_name(long call);
-/// Whether a system call changes the contents of the file whose descriptor it has first, or writes them back.
-_Bool clx_call_changes_contents(long call);
+/// Something that a path names, which no descriptor leads to; something else that no descriptor leads to.
+#define CLX_CHANGES_NAMED 64
+#define CLX_CHANGES_OTHER 128
+/// What a system call changes, whenever it is carried out: bit N for what the descriptor leads to that is its
+/// argument N, or one of those above. 0 for nothing: it looks, opens or closes. -1 if this call is not known.
+int clx_call_changes(long call, const uint64_t *_Nonnull arguments);
 
 /// The magic number of the filesystem that a descriptor lies on: Glibc's module map leaves <sys/statfs.h>
 /// out.

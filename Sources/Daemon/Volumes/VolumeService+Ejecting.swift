@@ -166,7 +166,7 @@ extension VolumeService {
       described = try changes.withLock { _ throws(ControlFailure) in
         try leave(known, by: user) { (registry) throws(StoreError) in
           held = try registry.forgetHome(name, at: known.path, contents)
-          try AppShapes(store: store, volume: volume).note(registry)
+          try shapes.noteGone(registry)
           try registry.removeVolume(known.id)
         }
       }

@@ -39,6 +39,7 @@ final class VolumeService: Sendable {
   private let log: EventRecorder
   let registry: GrantService.RegistrySource
   let leases: ContainerLeases
+  let shapes: AppShapes
   /// What was added on this machine; all others have no effect.
   let notes: VolumeNotes
   /// Is told when a home that lies elsewhere is found, before anybody else finds it there.
@@ -80,9 +81,10 @@ final class VolumeService: Sendable {
   init(
     _ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?, isReadOnly: Bool,
     serversFile: String?, log: @escaping EventRecorder, registry: @escaping GrantService.RegistrySource,
-    leases: ContainerLeases, homeAppears: @escaping @Sendable (_ home: String) -> Void
+    leases: ContainerLeases, shapes: AppShapes, homeAppears: @escaping @Sendable (_ home: String) -> Void
   ) throws {
     self.leases = leases
+    self.shapes = shapes
     self.homeAppears = homeAppears
     self.store = store
     self.volume = volume

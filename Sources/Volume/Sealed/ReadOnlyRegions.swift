@@ -92,6 +92,15 @@ package final class ReadOnlyRegions: Sendable {
   /// Stands for each app where nobody knows which there are.
   private let unknown = OrderedMutex<ReadOnlyRegion?>(.leaf, nil)
   private let areUnknown = Atomic<Bool>(false)
+  /// The same for homes in which nobody has noted yet which apps there are.
+  private struct Unnoted {
+    var homes = 0
+    var region: ReadOnlyRegion?
+    /// The directories of apps in which all were noted.
+    var noted: Set<ObjectNumber> = []
+  }
+  private let unnoted = OrderedMutex(.leaf, Unnoted())
+  private let areSomeUnnoted = Atomic<Bool>(false)
   private let say: @Sendable (String) -> Void
 
   /// `say` gets a line for each thing that is found to be other than it was sealed.
@@ -111,9 +120,32 @@ package final class ReadOnlyRegions: Sendable {
   }
 
   /// What stands for any app in a directory of that zone; nil where apps are known, or can't be.
-  func unknownApp(in zone: Zone) -> ReadOnlyRegion? {
-    guard areUnknown.load(ordering: .acquiring), zone.app != nil else { return nil }
-    return unknown.withLock { $0 }
+  func unknownApp(in directory: ObjectNumber, _ zone: Zone) -> ReadOnlyRegion? {
+    if areUnknown.load(ordering: .acquiring), zone.app != nil { return unknown.withLock { $0 } }
+    guard areSomeUnnoted.load(ordering: .acquiring), zone == .homeApplications else { return nil }
+    return unnoted.withLock { $0.noted.contains(directory) ? nil : $0.region }
+  }
+
+  /// From here on, `region` stands for each app in homes, but for directories that were noted.
+  func beginNoting(_ region: ReadOnlyRegion) {
+    unnoted.withLock { unnoted in
+      unnoted.homes += 1
+      if unnoted.region == nil { unnoted.region = region }
+      areSomeUnnoted.store(true, ordering: .releasing)
+    }
+  }
+
+  /// Those in one more home were noted; nil if it has no directory for them.
+  func endNoting(_ directory: ObjectNumber?) {
+    let region = unnoted.withLock { unnoted in
+      let region = unnoted.region
+      if let directory { unnoted.noted.insert(directory) }
+      unnoted.homes -= 1
+      if unnoted.homes == 0 { unnoted = Unnoted() }
+      areSomeUnnoted.store(unnoted.homes > 0, ordering: .releasing)
+      return region
+    }
+    region?.endChange(nil, loading: nil)
   }
 
   /// From here on, `region` stands for each app.
@@ -124,7 +156,7 @@ package final class ReadOnlyRegions: Sendable {
 
   /// Whether something that has a seal is, or may be, anywhere below a directory.
   func isAbove(_ directory: ObjectNumber) -> Bool {
-    if areUnknown.load(ordering: .acquiring) { return true }
+    if areUnknown.load(ordering: .acquiring) || areSomeUnnoted.load(ordering: .acquiring) { return true }
     guard count.load(ordering: .acquiring) > 0 else { return false }
     return state.withLock { $0.counts[directory] ?? 0 > 0 }
   }

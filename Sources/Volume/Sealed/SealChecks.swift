@@ -47,7 +47,7 @@ final class SealChecks: Sendable {
     guard directory.zone.isReadOnlyRegion else {
       let regions = volume.readOnlyRegions
       // A file is no app.
-      let unknown = status.isDirectory ? regions.unknownApp(in: directory.zone) : nil
+      let unknown = status.isDirectory ? regions.unknownApp(in: directory.number, directory.zone) : nil
       guard let region = regions.find(name, in: directory.number) ?? unknown else { return nil }
       let seal = region.seal(of: ObjectNumber(status), in: regions)
       guard status.isDirectory else { throw refusal(Finding(.typeChanged), by: seal) }

@@ -10,7 +10,8 @@ extension Volume {
   /// Whether it is that of an installed app is not in the names, so this is the one way to ask.
   func zone(of name: Name, in directory: ObjectNumber, _ zone: Zone) -> Zone {
     if let app = zone.app,
-      readOnlyRegions.find(name, in: directory) != nil || readOnlyRegions.unknownApp(in: zone) != nil
+      readOnlyRegions.find(name, in: directory) != nil
+        || readOnlyRegions.unknownApp(in: directory, zone) != nil
     {
       return app
     }

@@ -29,6 +29,25 @@ extension Volume {
       ReadOnlyRegion("Applications", isStable: false) { (_) throws(Finding) in throw Finding(.unreadable) })
   }
 
+  /// Nobody has noted yet which apps there are in a home, until ``appsAreNoted(inHome:isLate:)``.
+  ///
+  /// What lies where apps do in homes is read-only as above, but for homes in which all were noted.
+  ///
+  /// Nothing in the home is looked at.
+  package func beginNotingApps() {
+    readOnlyRegions.beginNoting(
+      ReadOnlyRegion("Users", isStable: false) { (_) throws(Finding) in throw Finding(.unreadable) })
+  }
+
+  /// All in the home of that name were noted; `isLate` says that somebody may have looked before.
+  package func appsAreNoted(inHome name: String, isLate: Bool) {
+    guard let directory = try? tree.openDirectory(at: "Users/\(name)/Applications"),
+      let status = try? directory.fd.status()
+    else { return readOnlyRegions.endNoting(nil) }
+    readOnlyRegions.endNoting(ObjectNumber(status))
+    if isLate { try? changeNames(in: directory.fd) {} }
+  }
+
   /// Does `body`, which makes a bundle appear where nothing was.
   package func bundleAppears(
     at path: String, seal: [UInt8], _ body: () throws(Errno) -> Void
