@@ -81,23 +81,6 @@ package final class RunningView: Sendable {
   func send(_ signal: Int32) throws(Errno) { try process.send(signal) }
 }
 
-/// An app as a user has it: whatever runs of it uses the same container.
-package struct AppOfUser: Hashable, Sendable {
-  /// Identifiers that differ by case are the same.
-  private let app: String
-  private let user: UInt32
-
-  init(_ app: AppIdentifier, _ user: UInt32) {
-    self.app = app.text.lowercased()
-    self.user = user
-  }
-
-  /// Whether it is an app of that identifier, of a user's or anybody's.
-  func isOf(_ identifier: AppIdentifier, _ user: UInt32?) -> Bool {
-    app == identifier.text.lowercased() && (user == nil || user == self.user)
-  }
-}
-
 /// An app that begins to run for a user, from a bundle.
 struct AppStart: Sendable {
   fileprivate let number: UInt64
@@ -137,6 +120,8 @@ package final class RunningViews: Sendable {
 
   private let budget: Budget
   private let patience: Int
+  /// Are told which view of whom has ended; they must not wait.
+  private let listeners = Mutex<[@Sendable (_ view: UInt64, _ user: UInt32) -> Void]>([])
 
   init(_ budget: Budget, patienceMilliseconds: Int = RunningViews.patienceMilliseconds) {
     self.budget = budget
@@ -228,11 +213,18 @@ package final class RunningViews: Sendable {
 
   /// The connection of a view has ended.
   func remove(_ number: UInt64) {
-    state.change { state in
-      state.views[number] = nil
+    let ended = state.change { state in
       state.shares[number] = nil
       state.ended += 1
+      return state.views.removeValue(forKey: number)
     }
+    guard let ended else { return }
+    for body in listeners.withLock({ $0 }) { body(number, ended.user) }
+  }
+
+  /// Has someone told when a view has ended.
+  func whenEnded(_ body: @escaping @Sendable (_ view: UInt64, _ user: UInt32) -> Void) {
+    listeners.withLock { $0.append(body) }
   }
 
   /// Waits until more views have ended than `count`, and returns how many; nil once it is over.
