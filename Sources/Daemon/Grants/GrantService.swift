@@ -122,7 +122,7 @@ package final class GrantService: Sendable {
   static let mostInAnswer = 100
 
   /// As much of the paths of grants as somebody may be told.
-  func known(_ records: [GrantRecord], by caller: CallerIdentity) -> [[[UInt8]]] {
+  func known(_ records: [GrantRecord], by caller: CallerIdentity) -> [KnownPath] {
     volume.known(records.map(\.path), by: caller.credentials, isMember: caller.membership)
   }
 
@@ -145,7 +145,7 @@ package final class GrantService: Sendable {
       var entry = LogEntry(
         now: event, user: record.user, app: record.identifier.text, by: caller?.uid,
         detail: why ?? access.rawValue)
-      if index < paths.count { entry.setPath(GrantPath.path(paths[index])) }
+      if index < paths.count { entry.setPath(GrantPath.path(paths[index].names)) }
       return entry
     }
     if records.count > entries.count, var last = entries.last {
@@ -241,7 +241,7 @@ package final class GrantService: Sendable {
     // One that is out of reach is named as it is listed.
     let names = GrantPath.names(Array(path.utf8))
     let below = records.filter { $0.path.count > names.count && $0.path.starts(with: names) }
-    let listed = zip(below, known(below, by: caller)).filter { $0.1 == names }.map { $0.0.id }
+    let listed = zip(below, known(below, by: caller)).filter { $0.1.names == names }.map { $0.0.id }
     return records.filter { $0.isAt(path, ignoringCase: ignoresCase) }.map(\.id) + listed
   }
 
