@@ -19,7 +19,7 @@ package final class GrantService: Sendable {
 
   let store: Store
   let volume: Volume
-  private let isReadOnly: Bool
+  let isReadOnly: Bool
   private let log: EventRecorder
   /// Is called after each change of what apps are granted, with these apps; it must not wait.
   private let changed: @Sendable (Set<AppOfUser>) -> Void
@@ -129,7 +129,7 @@ package final class GrantService: Sendable {
   /// Has the log say it, of as many as there is an answer for; they are one user's.
   ///
   /// A worker that starts says no paths: it must not wait for the disks where they lead.
-  private func note(
+  func note(
     _ event: LogEntry.Event, _ records: [GrantRecord], by caller: CallerIdentity?, _ why: String? = nil,
     sayingPaths: Bool = true
   ) {
@@ -188,7 +188,7 @@ package final class GrantService: Sendable {
     if let known { return try change(known, isWritable: record.isWritable) }
     let noted = try registered { (registry) throws(StoreError) in
       do throws(StoreError) {
-        return try registry.add(record)
+        return try registry.add(volume.bound(record))
       } catch {
         // Of those that are kept there are so many for everybody, with a daemon or without.
         if error.isTooManyGrants { volume.budget.refuse(.grantedNames, record.user) }
