@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-internal import Apps
 internal import Policy
 
 /// An app as a user has it: whatever runs of it uses the same container.

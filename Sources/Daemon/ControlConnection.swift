@@ -48,6 +48,12 @@ final class ControlConnection: Sendable {
   var fd: FD { socket.fd }
   /// When it last said something.
   var activity: UInt64 { lastActivity.load(ordering: .relaxed) }
+  /// Whether its caller waits for an answer, and has nothing to say.
+  var isWaiting: Bool { awaited.withLock { $0 != nil } }
+  /// Whether what it was there for has ended.
+  var hasEnded: Bool { agent?.hasEnded() ?? false }
+  /// How much has arrived that is not answered.
+  var held: Int { incoming.withLock { $0.bytes.count } }
   /// Whether there may be a whole request among what has arrived.
   var hasRequest: Bool { incoming.withLock { $0.searched < $0.bytes.count } }
 
@@ -61,8 +67,7 @@ final class ControlConnection: Sendable {
   func takeTurn(answeringWith handler: ControlServer.Handler) -> Next {
     incoming.withLock { incoming in
       lastActivity.store(monotonicNanoseconds(), ordering: .relaxed)
-      // Who waits for an answer has nothing to say.
-      if awaited.withLock({ $0 != nil }) { return .isOver }
+      if isWaiting { return .isOver }
       if incoming.searched == incoming.bytes.count, !receive(&incoming) { return .isOver }
       let limit = isReader ? ControlLine.readingLimit : ControlLine.requestLimit
       guard let line = incoming.takeLine() else { return incoming.bytes.count <= limit ? .goesOn : .isOver }
@@ -77,11 +82,14 @@ final class ControlConnection: Sendable {
     }
   }
 
-  /// Gives the answer that the caller waits for, if there is one by now; false if it could not be sent.
+  /// Gives the answer that the caller waits for, if there is one by now; false if it could not be sent, or
+  /// if it is the last one.
   func answerAwaited() -> Bool {
-    guard let until = awaited.withLock({ $0 }), let reply = until() else { return true }
-    awaited.withLock { $0 = nil }
-    return send(.reply(reply)) && sendRest()
+    if let until = awaited.withLock({ $0 }), let reply = until() {
+      awaited.withLock { $0 = nil }
+      guard send(.reply(reply)), sendRest() else { return false }
+    }
+    return !hasEnded
   }
 
   var agent: AgentPresence? { presence.withLock { $0 } }

@@ -6,9 +6,8 @@ internal import LinuxIO
 /// The connections of the control socket, by user.
 ///
 /// A user who exceeds their share loses one of their own connections: the one that was silent for longest.
-/// Root and the daemon's owner have a reserve that nobody else can take. Those that read for apps, one for
-/// each that runs, are counted nowhere, and are not taken away either: they are silent for as long as apps
-/// want nothing.
+/// Root and the daemon's owner have a reserve that nobody else can take. Those that read for apps are not
+/// counted, and are not taken away either: each has the share of its app's view, and ends with that view.
 package struct ControlConnections {
   /// How many connections there may be.
   package struct Limits: Sendable {
@@ -16,6 +15,8 @@ package struct ControlConnections {
     package var ofAll = 512
     /// Kept for root and the daemon's owner.
     package var reserve = 64
+    /// How much of what they send may be kept of all that read for apps of one user, in bytes.
+    package var ofReading = 4 << 20
 
     package init() {}
   }
@@ -42,21 +43,41 @@ package struct ControlConnections {
   mutating func add(_ connection: ControlConnection) -> ControlConnection? {
     let caller = connection.caller
     lines[caller.account, default: []].append(connection)
-    guard !connection.isReader else { return nil }
+    guard !connection.isReader else { return readsTooMuch(connection) ? remove(connection) : nil }
     if !caller.isPrivileged { unprivileged += 1 }
-    if let count = lines[caller.account]?.count(where: { !$0.isReader }), count > limits.ofOneUser {
+    if let line = lines[caller.account], Self.counted(line) > limits.ofOneUser {
       return removeSilent(of: caller.account)
     }
     guard !caller.isPrivileged, unprivileged > limits.ofAll - limits.reserve else { return nil }
     return removeFromLargest()
   }
 
-  mutating func remove(_ connection: ControlConnection) {
-    let user = connection.caller.account
-    guard let index = lines[user]?.firstIndex(where: { $0 === connection }) else { return }
-    lines[user]?.remove(at: index)
-    if lines[user]?.isEmpty == true { lines[user] = nil }
-    if !connection.caller.isPrivileged, !connection.isReader { unprivileged -= 1 }
+  @discardableResult
+  mutating func remove(_ connection: ControlConnection) -> ControlConnection {
+    removeAll(of: connection.caller.account) { $0 === connection }
+    return connection
+  }
+
+  /// Removes all that are over, however many.
+  mutating func removeAll(where isOver: (ControlConnection) -> Bool) {
+    for user in lines.keys { removeAll(of: user, where: isOver) }
+  }
+
+  private mutating func removeAll(of user: UInt32, where isOver: (ControlConnection) -> Bool) {
+    guard let line = lines[user] else { return }
+    let left = line.filter { !isOver($0) }
+    guard left.count < line.count else { return }
+    lines[user] = left.isEmpty ? nil : left
+    if line.first?.caller.isPrivileged == false { unprivileged -= Self.counted(line) - Self.counted(left) }
+  }
+
+  private static func counted(_ line: [ControlConnection]) -> Int { line.count { !$0.isReader } }
+
+  /// Whether all that read for apps of a user have sent too much that is no whole request yet.
+  private func readsTooMuch(_ connection: ControlConnection) -> Bool {
+    guard connection.held > ControlLine.requestLimit else { return false }
+    let readers = (lines[connection.caller.account] ?? []).filter(\.isReader)
+    return readers.reduce(0) { $0 + $1.held } > limits.ofReading
   }
 
   /// Takes one connection from the user who has the most; root's are left alone.

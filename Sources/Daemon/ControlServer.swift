@@ -101,17 +101,20 @@ package final class ControlServer: Sendable {
       if ready[0] {
         guard let (returning, poked) = takeMessages() else { return }
         for connection in returning { admit(connection, to: &clients) }
-        for connection in connections
-        where poked.contains(connection.caller.uid) && !connection.answerAwaited() {
-          clients.remove(connection)
+        if !poked.isEmpty {
+          clients.removeAll { poked.contains($0.caller.uid) && !$0.answerAwaited() }
         }
       }
       if ready[1] { welcome(&clients) }
       let talking = Set(zip(connections, ready.dropFirst(2)).compactMap { $1 ? ObjectIdentifier($0) : nil })
+      // Who waits and can be read has hung up; many may do that at once.
+      if !talking.isEmpty {
+        clients.removeAll { $0.isWaiting && talking.contains(ObjectIdentifier($0)) }
+      }
       for connection in clients.turns({ talking.contains(ObjectIdentifier($0)) }) {
         clients.remove(connection)
         switch connection.takeTurn(answeringWith: handler) {
-        case .goesOn: _ = clients.add(connection)
+        case .goesOn: admit(connection, to: &clients)
         case .isOver: break
         case .waits(let queue, let job):
           jobs.start(job, in: queue, for: connection) { [self] in returns($0) }
@@ -136,6 +139,7 @@ package final class ControlServer: Sendable {
   }
 
   private func admit(_ connection: ControlConnection, to clients: inout ControlConnections) {
+    if connection.hasEnded { return }
     if let dismissed = clients.add(connection) { dismiss(dismissed) }
   }
 

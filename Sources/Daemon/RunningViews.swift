@@ -128,6 +128,8 @@ package final class RunningViews: Sendable {
 
   private let budget: Budget
   private let patience: Int
+  /// Are told which view of whom has ended; they must not wait.
+  private let listeners = Mutex<[@Sendable (_ view: UInt64, _ user: UInt32) -> Void]>([])
 
   init(_ budget: Budget, patienceMilliseconds: Int = RunningViews.patienceMilliseconds) {
     self.budget = budget
@@ -219,11 +221,18 @@ package final class RunningViews: Sendable {
 
   /// The connection of a view has ended.
   func remove(_ number: UInt64) {
-    state.change { state in
-      state.views[number] = nil
+    let ended = state.change { state in
       state.shares[number] = nil
       state.ended += 1
+      return state.views.removeValue(forKey: number)
     }
+    guard let ended else { return }
+    for body in listeners.withLock({ $0 }) { body(number, ended.user) }
+  }
+
+  /// Has someone told when a view has ended.
+  func whenEnded(_ body: @escaping @Sendable (_ view: UInt64, _ user: UInt32) -> Void) {
+    listeners.withLock { $0.append(body) }
   }
 
   /// Waits until more views have ended than `count`, and returns how many; nil once it is over.

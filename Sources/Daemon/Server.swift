@@ -182,6 +182,7 @@ package final class Server: Sendable {
     grants = try GrantService(
       store, volume, isReadOnly: options.readOnly, kept: kept, log: { log.record($0) },
       changed: { apps in sockets.poke(Set(apps.map(AppTopic.grants))) }, registry: registry)
+    volumes.tellOfShares { [grants] in grants.shareAppears($0) }
     consents = ConsentService(
       store, volume, views, grants, isReadOnly: options.readOnly, kept: kept, log: { log.record($0) },
       registry: registry)

@@ -34,11 +34,15 @@ final class LeftDescriptors: @unchecked Sendable {
   init(_ kept: KeptState, _ store: Store) {
     ownDevice = Object(store.state.raw)?.device
     let noted = Set(kept.all.map(\.fd.raw))
-    let names = (try? store.state.entries()) ?? []
-    let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map(Object.init) })
     // This worker may have used its own links already, to keep the store's lease.
     let ownLinks = FD.ownLinks?.raw
-    for descriptor in FD.allOpen.map(\.raw) where !noted.contains(descriptor) && descriptor != ownLinks {
+    // Nothing can be opened if callers have left no descriptors: theirs are closed first.
+    let unknown = FD.allOpen.map(\.raw).filter { descriptor in
+      !noted.contains(descriptor) && descriptor != ownLinks && !Self.closeIfCallers(descriptor)
+    }
+    let names = (try? store.state.entries()) ?? []
+    let files = Set(names.compactMap { (try? store.state.status(of: $0.name)).map(Object.init) })
+    for descriptor in unknown {
       let object = Object(descriptor)
       if let object, files.contains(object), (try? FD(descriptor).statusInMemory())?.isRegular == true {
         _ = close(descriptor)
@@ -76,6 +80,12 @@ final class LeftDescriptors: @unchecked Sendable {
       }
       thread?.detach()
     }
+  }
+
+  private static func closeIfCallers(_ descriptor: Int32) -> Bool {
+    guard descriptor > STDERR_FILENO, LocalSocket.isConnection(FD(descriptor)) else { return false }
+    _ = shutdown(descriptor, Int32(SHUT_RDWR))
+    return Glibc.close(descriptor) == 0
   }
 
   private func close(_ descriptor: Int32) -> Int32 { Glibc.close(descriptor) }

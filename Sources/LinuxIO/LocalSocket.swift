@@ -133,6 +133,12 @@ package enum LocalSocket {
       && option(SO_TYPE, of: socket) == Int32(SOCK_STREAM.rawValue)
   }
 
+  /// Whether it is a connection of a process with another one on this machine.
+  package static func isConnection(_ socket: FD) -> Bool {
+    option(SO_DOMAIN, of: socket) == AF_UNIX && option(SO_ACCEPTCONN, of: socket) == 0
+      && option(SO_TYPE, of: socket) == Int32(SOCK_STREAM.rawValue)
+  }
+
   private static func option(_ name: Int32, of socket: FD) -> Int32? {
     var value: Int32 = 0
     var size = socklen_t(MemoryLayout.size(ofValue: value))

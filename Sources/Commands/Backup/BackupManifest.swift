@@ -95,7 +95,7 @@ struct BackupManifest: Codable, Equatable {
     self.store = store
     var room: [String?: Int] = [:]
     apps = try access.apps(for: user).filter { isChosen($0.identifier) }.map { app in
-      var entitlements = Self.entitlements(of: "\(access.root)/\(app.path)")
+      var entitlements = Self.entitlements(of: "\(access.root)/\(app.path)", sealedAs: app.seal)
       let left = room[app.home, default: Self.mostEntitlements] - (entitlements?.utf8.count ?? 0)
       if left < 0 { entitlements = nil } else { room[app.home] = left }
       return App(
@@ -125,9 +125,12 @@ struct BackupManifest: Codable, Equatable {
   }
 
   /// Nil where they can't be read: an app that is damaged has data all the same.
-  private static func entitlements(of bundle: String) -> String? {
+  ///
+  /// They are what was installed; once that is gone, something else may have its name.
+  private static func entitlements(of bundle: String, sealedAs seal: String) -> String? {
     guard let root = try? FD.cwd.openWithoutLinks(bundle, O_RDONLY | O_DIRECTORY),
       let bundle = try? CodeBundle(in: root, name: bundle.splitAtName.name),
+      (try? bundle.sealDigest().asHexadecimal) == seal,
       let bytes = try? bundle.signaturePart(SealLayout.codeEntitlements)
     else { return nil }
     return String(decoding: bytes, as: UTF8.self)

@@ -144,7 +144,13 @@ struct RunCommand: Command {
     var status: Int32?
     defer { enforced.end(status, context.console) }
     if let memory = enforced.memory { try place.limit(memory: memory) }
-    let tree = try place.tree(running: plan.executablePlaces)
+    var leftOut: [(path: String, why: Errno)] = []
+    let tree = try place.tree(running: plan.executablePlaces, leftOut: &leftOut)
+    for (path, why) in leftOut {
+      context.console.note(
+        "\(plan.mountPoint)\(path) is not there just now (\(why.message)), so the app has nothing that it "
+          + "was granted there; 'insula grants \(plan.identifier)' lists its grants")
+    }
     try place.write(files.all(plan))
     let desktop = try AppDesktop(of: plan, from: sockets, graphics, in: place, context)
     try OwnNamespace.countProcessesAnew()

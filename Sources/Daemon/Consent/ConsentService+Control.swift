@@ -119,18 +119,38 @@ extension ConsentService {
     guard store.description.mode == .system || user == ProcessID.user else {
       return .refusal("only the owner of this store can be asked about its apps")
     }
-    var view: UInt64?
+    let view: UInt64?
+    let hasEnded: @Sendable () -> Bool
     if ofStarted {
       guard let process = call.process, let running = views.one(waitedForBy: call.caller, process) else {
         return .refusal("this process has started no app", .ESRCH)
       }
       view = running.number
+      hasEnded = self.hasEnded(running.number)
+    } else {
+      view = nil
+      hasEnded = { false }
     }
     let agent = call.connection.agent(of: view) { [prompts] in
-      AgentPresence(prompts.join(user, view: view), view: view) { [weak self] in self?.left($0, of: user) }
+      AgentPresence(prompts.join(user, view: view), view: view, hasEnded: hasEnded) { [weak self] in
+        self?.left($0, of: user)
+      }
     }
     guard let agent else { return .reply(.failure(.crowded)) }
-    return .waits { [prompts] in prompts.next(for: agent.number).map(ControlReply.task) }
+    return .waits { [prompts, number = agent.number] in
+      hasEnded() ? .failure(Self.appHasEnded) : prompts.next(for: number).map(ControlReply.task)
+    }
+  }
+
+  static let appHasEnded = ControlFailure("the app has ended", .ESRCH)
+
+  /// Whether the view has ended of an app that somebody asks or reads for.
+  func hasEnded(_ view: UInt64) -> @Sendable () -> Bool { { [views] in !views.has(view) } }
+
+  /// A view has ended: nobody is asked for it any more, and whose connection was there for it is told.
+  func ended(_ view: UInt64, of user: UInt32) {
+    prompts.forget(view: view)
+    poke(agentsOf: user)
   }
 
   private func left(_ agent: UInt64, of user: UInt32) {
@@ -178,6 +198,7 @@ extension ConsentService {
       } catch {
         // Something else can be chosen.
         refuse(prompts.putBack(prompt), Self.nobodyToChoose, .EPERM)
+        for view in prompt.views where !views.has(view) { prompts.forget(view: view) }
         poke(agentsOf: prompt.key.user)
         throw error
       }
@@ -244,7 +265,7 @@ extension ConsentService {
     let app = running.launch.app
     let key = PromptKey(app, of: running.user, .panel(view: running.number))
     let call = self.call(of: running.number)
-    let addition = prompts.add(key, of: running.number, AgentApp(app), .panel(panel.sanitized)) {
+    let addition = add(key, running, .panel(panel.sanitized)) {
       .call(PromptWaiter.WeakCall(call: call, running: running))
     }
     switch addition {
@@ -254,6 +275,16 @@ extension ConsentService {
     case .nobodyAsks: return .reply(.failure(ControlFailure(Self.nobodyToChoose, .EPERM)))
     case .isQuiet: return .reply(.failure(ControlFailure(Self.isQuiet, .EAGAIN)))
     }
+  }
+
+  /// Adds someone who waits for a person, unless the view has ended meanwhile.
+  func add(
+    _ key: PromptKey, _ running: RunningView, _ question: AgentTask.Question, _ waiter: () -> PromptWaiter?
+  ) -> Prompts.Addition {
+    let view = running.number
+    let addition = prompts.add(key, of: view, AgentApp(running.launch.app), question, waiter)
+    if !views.has(view) { prompts.forget(view: view) }
+    return addition
   }
 
   private static let nobodyToChoose =

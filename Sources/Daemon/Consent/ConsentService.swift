@@ -45,6 +45,7 @@ package final class ConsentService: ConsentKeeper {
     answers = ConsentAnswers(ManagedConsent(in: store), kept: kept, registry)
     answers.load()
     volume.ask(self)
+    views.whenEnded { [weak self] in self?.ended($0, of: $1) }
   }
 
   /// Another process has served before: its agents connect again, and are waited for as long.
@@ -207,8 +208,7 @@ package final class ConsentService: ConsentKeeper {
     let launch = running.launch
     let key = PromptKey(launch.app, of: running.user, .service(service))
     let text = launch.privacy.texts[service].map { $0.sanitized.trimmed }
-    let addition = prompts.add(
-      key, of: running.number, AgentApp(launch.app), .consent(service, text: text), waiter)
+    let addition = add(key, running, .consent(service, text: text), waiter)
     guard addition == .waits else { return addition }
     poke(agentsOf: running.user)
     // Whoever has decided meanwhile may not have seen that somebody waits.

@@ -10,7 +10,8 @@ internal import Synchronization
 //  2. An agent is a connection to the control socket that has asked for something to do. Each prompt is given
 //     to one agent of its user's; that of a command that has started the app comes first for this app. An
 //     agent that goes has its prompts given to another one.
-//  3. A prompt is over with its answer, when nobody waits for it any more, or when there is no agent left.
+//  3. A prompt is over with its answer, when nobody waits for it any more, when there is no agent left, or
+//     with the last view that waits for it. So there are no more of them than the views of a user pay for.
 //     What is answered after that changes nothing.
 //     When another process has served before, agents have some time to connect again.
 //  4. A prompt that was closed without an answer is not shown again at once: an app could keep its user busy.
@@ -86,6 +87,15 @@ final class Prompts: Sendable {
     state.withLock { state in
       state.quiet[key] = nil
       return state.prompts.firstIndex { $0.key == key }.map { state.prompts.remove(at: $0) }
+    }
+  }
+
+  /// A view has ended: what only it waited for is asked no more.
+  func forget(view: UInt64) {
+    state.withLock { state in
+      for index in state.prompts.indices { state.prompts[index].views.remove(view) }
+      state.prompts.removeAll { $0.views.isEmpty }
+      state.quiet = state.quiet.filter { $0.key.subject != .panel(view: view) }
     }
   }
 
@@ -189,11 +199,15 @@ final class AgentPresence: Sendable {
   let view: UInt64?
   /// Whether it asks nobody, and reads what its app wants to be told.
   let isReader: Bool
+  /// Whether the app has ended that it is there for.
+  let hasEnded: @Sendable () -> Bool
   private let left: @Sendable (UInt64) -> Void
 
   init(
-    _ number: UInt64, view: UInt64?, isReader: Bool = false, left: @escaping @Sendable (UInt64) -> Void
+    _ number: UInt64, view: UInt64?, isReader: Bool = false,
+    hasEnded: @escaping @Sendable () -> Bool = { false }, left: @escaping @Sendable (UInt64) -> Void
   ) {
+    self.hasEnded = hasEnded
     self.number = number
     self.view = view
     self.isReader = isReader

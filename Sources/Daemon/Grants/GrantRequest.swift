@@ -4,6 +4,7 @@
 package import Apps
 package import Policy
 internal import Store
+internal import Volume
 
 /// What an app may do with what it is granted.
 package enum GrantAccess: String, Codable, Sendable {
@@ -118,17 +119,18 @@ package struct GrantedPlace: Codable, Equatable, Sendable {
   package let isDirectory: Bool
   /// Whether nothing is there now; apps are not told, and can look.
   package var isMissing: Bool
-  /// Whether it is somewhere below that path, where its user can't get: others have moved it there.
+  /// Whether it is somewhere below that path, where its user can't get: others have moved it there, or its
+  /// disk is away.
   package private(set) var isOutOfReach: Bool?
   /// In seconds since 1970.
   package let granted: Int64
 
   /// `known` is as much of its path as may be told.
-  init(_ record: GrantRecord, at known: [[UInt8]], isMissing: Bool) {
+  init(_ record: GrantRecord, at known: KnownPath, isMissing: Bool) {
     self.init(record, isMissing: isMissing)
-    guard known.count < record.path.count else { return }
-    path = String(decoding: GrantPath.path(known), as: UTF8.self)
-    isOutOfReach = true
+    guard !known.isAll(of: record) else { return }
+    path = String(decoding: GrantPath.path(known.names), as: UTF8.self)
+    if !known.isMissing { isOutOfReach = true }
     // For its user it is.
     self.isMissing = true
   }
@@ -145,6 +147,10 @@ package struct GrantedPlace: Codable, Equatable, Sendable {
     self.isMissing = isMissing
     granted = record.granted
   }
+}
+
+extension KnownPath {
+  func isAll(of record: GrantRecord) -> Bool { names.count == record.path.count }
 }
 
 extension GrantRecord {

@@ -19,7 +19,7 @@ extension GrantService {
     return page(of: numbers(of: identifier, user, after: number, limit: Self.mostInAnswer + 1)) { records in
       let known = known(records, by: caller)
       // Whether it is there is not told either.
-      let told = records.indices.filter { known[$0].count == records[$0].path.count }
+      let told = records.indices.filter { known[$0].isAll(of: records[$0]) }
       let areThere = volume.areThere(told.map { records[$0] })
       let there = Set(zip(told, areThere).filter { $0.1 }.map { $0.0 })
       return records.indices.map {
@@ -43,7 +43,7 @@ extension GrantService {
       to: app.identifier, of: app.signer, user, after: number, limit: Self.mostInAnswer + 1)
     return page(of: numbers, version) { records in
       let known = volume.known(records.map(\.path), by: caller, isMember: isMember)
-      return zip(records, known).filter { $0.path.count == $1.count }.map {
+      return zip(records, known).filter { $1.isAll(of: $0) }.map {
         GrantedPlace($0.0, isMissing: false)
       }
     }

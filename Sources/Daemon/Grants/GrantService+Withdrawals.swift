@@ -73,6 +73,33 @@ extension GrantService {
     _ = wait(for: begun)
   }
 
+  /// The share of a server is about to be there: what was granted when another one had its name is not of
+  /// this one.
+  ///
+  /// False where that is not taken back yet. What was granted by an earlier version, which did not note of
+  /// what share it is, is of this one from now on.
+  func shareAppears(_ share: VolumeRecord) -> Bool {
+    let found = volume.grants(inPlaceOf: share)
+    if found.isEmpty { return true }
+    let others = Set(found.filter(\.identity.isOfShare).map(\.id))
+    let name = "share \(share.treePath)"
+    let begun = begin(with: found.map(\.id), as: name) { [self] numbers in
+      let gone = numbers.filter(others.contains)
+      let isOver = volume.revokeGrants(gone)
+      let unnamed = numbers.filter { !others.contains($0) }
+      volume.bind(unnamed, to: share)
+      if !isReadOnly {
+        try? writer.writeOwed(and: gone)
+        if !unnamed.isEmpty { writer.note(unnamed) }
+      }
+      note(
+        .revoked, found.filter { gone.contains($0.id) }, by: nil, "another share has its place",
+        sayingPaths: false)
+      return isOver
+    }
+    return wait(for: begun).isEmpty
+  }
+
   /// Gives grants to the apps of teams.
   private func begin(
     with numbers: some Sequence<Int64>, to teams: [Int64: Team], as name: String

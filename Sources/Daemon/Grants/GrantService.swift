@@ -19,7 +19,7 @@ package final class GrantService: Sendable {
 
   let store: Store
   let volume: Volume
-  private let isReadOnly: Bool
+  let isReadOnly: Bool
   private let log: EventRecorder
   /// Is called after each change of what apps are granted, with these apps; it must not wait.
   private let changed: @Sendable (Set<AppOfUser>) -> Void
@@ -122,14 +122,14 @@ package final class GrantService: Sendable {
   static let mostInAnswer = 100
 
   /// As much of the paths of grants as somebody may be told.
-  func known(_ records: [GrantRecord], by caller: CallerIdentity) -> [[[UInt8]]] {
+  func known(_ records: [GrantRecord], by caller: CallerIdentity) -> [KnownPath] {
     volume.known(records.map(\.path), by: caller.credentials, isMember: caller.membership)
   }
 
   /// Has the log say it, of as many as there is an answer for; they are one user's.
   ///
   /// A worker that starts says no paths: it must not wait for the disks where they lead.
-  private func note(
+  func note(
     _ event: LogEntry.Event, _ records: [GrantRecord], by caller: CallerIdentity?, _ why: String? = nil,
     sayingPaths: Bool = true
   ) {
@@ -145,7 +145,7 @@ package final class GrantService: Sendable {
       var entry = LogEntry(
         now: event, user: record.user, app: record.identifier.text, by: caller?.uid,
         detail: why ?? access.rawValue)
-      if index < paths.count { entry.setPath(GrantPath.path(paths[index])) }
+      if index < paths.count { entry.setPath(GrantPath.path(paths[index].names)) }
       return entry
     }
     if records.count > entries.count, var last = entries.last {
@@ -188,7 +188,7 @@ package final class GrantService: Sendable {
     if let known { return try change(known, isWritable: record.isWritable) }
     let noted = try registered { (registry) throws(StoreError) in
       do throws(StoreError) {
-        return try registry.add(record)
+        return try registry.add(volume.bound(record))
       } catch {
         // Of those that are kept there are so many for everybody, with a daemon or without.
         if error.isTooManyGrants { volume.budget.refuse(.grantedNames, record.user) }
@@ -241,7 +241,7 @@ package final class GrantService: Sendable {
     // One that is out of reach is named as it is listed.
     let names = GrantPath.names(Array(path.utf8))
     let below = records.filter { $0.path.count > names.count && $0.path.starts(with: names) }
-    let listed = zip(below, known(below, by: caller)).filter { $0.1 == names }.map { $0.0.id }
+    let listed = zip(below, known(below, by: caller)).filter { $0.1.names == names }.map { $0.0.id }
     return records.filter { $0.isAt(path, ignoringCase: ignoresCase) }.map(\.id) + listed
   }
 

@@ -81,23 +81,28 @@ extension ConsentService {
     guard let process = call.process, let running = views.one(waitedForBy: call.caller, process) else {
       return .refusal("this process has started no app", .ESRCH)
     }
-    let view = running.number
+    let (view, user) = (running.number, running.user)
+    let hasEnded = hasEnded(view)
     let reader = call.connection.agent(of: view, isReader: true) { [readings] in
       guard let number = readings.join(view: view) else { return nil }
-      return AgentPresence(number, view: view, isReader: true) { [weak self] in
+      return AgentPresence(number, view: view, isReader: true, hasEnded: hasEnded) { [weak self] in
         self?.readings.leave($0, view: view)
-        self?.poke(agentsOf: running.user)
+        self?.poke(agentsOf: user)
       }
     }
     // It may be its own connection of before, which nobody has found to be closed yet.
     guard let reader else { return .reply(.failure(.crowded)) }
-    return .waits { [self] in next(for: reader, running, adds: adds).map(ControlReply.task) }
+    // Whoever waits keeps nothing of a view that has ended.
+    return .waits { [weak self, weak running, number = reader.number] in
+      guard let self, let running, !hasEnded() else { return .failure(Self.appHasEnded) }
+      return next(for: number, running, adds: adds).map(ControlReply.task)
+    }
   }
 
-  private func next(for reader: AgentPresence, _ running: RunningView, adds: Bool) -> AgentTask? {
-    while let task = readings.next(for: reader.number, view: running.number) {
+  private func next(for reader: UInt64, _ running: RunningView, adds: Bool) -> AgentTask? {
+    while let task = readings.next(for: reader, view: running.number) {
       guard case .add = task.question, let refusal = refusalOfAdding(running, adds: adds) else { return task }
-      readings.answered(task.number, by: reader.number)?.give(.failure(refusal))
+      readings.answered(task.number, by: reader)?.give(.failure(refusal))
     }
     return nil
   }

@@ -17,7 +17,7 @@ extension VolumeService {
   private static let mostOfUser = 8
   private static let most = 192
   /// What the network that the machine has joined has, and its apps while they are looked at.
-  private static let networkNames = ["Library", "Incoming"]
+  static let networkNames = ["Library", "Incoming"]
 
   /// What is noted of a share for whom it is.
   func record(of share: NetworkShare, for user: UInt32? = nil) -> VolumeRecord {
@@ -34,7 +34,7 @@ extension VolumeService {
 
   /// Whether it came into being because somebody looked for it.
   func isOfServer(_ record: VolumeRecord) -> Bool {
-    if case .server = record.place { record.options.contains(.onDemand) } else { false }
+    record.place.isOfServer && record.options.contains(.onDemand)
   }
 
   /// The one that somebody is about to have.

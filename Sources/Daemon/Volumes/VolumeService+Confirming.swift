@@ -10,6 +10,15 @@ internal import Volume
 // Only what was added on this machine is a volume here: see `VolumeNotes`.
 
 extension VolumeService {
+  /// The directory of a volume that was added before, as far as it may still be one.
+  func opened(_ record: VolumeRecord) throws(VolumeFailure) -> SharedFD {
+    try requireConfirmed(record)
+    let directory = SharedFD(try record.openDirectory())
+    _ = try attaching.kind(of: FD(directory.number))
+    try attaching.check(record, FD(directory.number), asOf: try attaching.owner(of: record))
+    return directory
+  }
+
   /// Those that were added on this machine; the log says which were not.
   func confirmed(_ records: [VolumeRecord]) -> [VolumeRecord] {
     let known = notes.known(records)

@@ -77,6 +77,10 @@ final class VolumeService: Sendable {
   /// Tells who uses a volume; nil before anyone can.
   private let asksUsers = Mutex<(@Sendable ([AttachedVolume]) -> [[String]])?>(nil)
 
+  /// Is told of the share of a server before it is there, and says whether it may be; nil before anybody
+  /// wants to know.
+  private let shareAppears = Mutex<(@Sendable (VolumeRecord) -> Bool)?>(nil)
+
   /// Attaches those that were added before.
   init(
     _ store: Store, _ volume: Volume, _ helper: MountHelper, _ kept: KeptState?, isReadOnly: Bool,
@@ -114,6 +118,11 @@ final class VolumeService: Sendable {
 
   /// Has `tell` know of each home that comes to be there.
   func tellOfHomes(_ tell: @escaping @Sendable (_ home: [UInt8]) -> Void) { isTold.withLock { $0 = tell } }
+
+  /// Has `tell` know of the share of a server before it is there.
+  func tellOfShares(_ tell: @escaping @Sendable (VolumeRecord) -> Bool) {
+    shareAppears.withLock { $0 = tell }
+  }
 
   /// Has `users` tell who uses a volume.
   func askUsers(_ users: @escaping @Sendable ([AttachedVolume]) -> [[String]]) {
@@ -228,6 +237,8 @@ final class VolumeService: Sendable {
 
   private func attachNow(_ record: VolumeRecord) throws(VolumeFailure) {
     try requireConfirmed(record)
+    // It must not be found by whoever was granted something of another one.
+    if isOfServer(record), shareAppears.withLock({ $0 })?(record) == false { throw .hangs }
     guard record.kind == .directory else {
       return try changes.withLock { [mounted = try engines.mount(record).volume] _ throws(VolumeFailure) in
         try add(mounted)
@@ -239,15 +250,6 @@ final class VolumeService: Sendable {
     }
     let prepared = try attaching.prepare(directory, as: record)
     try changes.withLock { _ throws(VolumeFailure) in try add(prepared) }
-  }
-
-  /// The directory of a volume that was added before, as far as it may still be one.
-  func opened(_ record: VolumeRecord) throws(VolumeFailure) -> SharedFD {
-    try requireConfirmed(record)
-    let directory = SharedFD(try record.openDirectory())
-    _ = try attaching.kind(of: FD(directory.number))
-    try attaching.check(record, FD(directory.number), asOf: try attaching.owner(of: record))
-    return directory
   }
 
   /// Does something about one that nobody else does meanwhile.

@@ -18,6 +18,14 @@ package struct ObjectIdentity: Codable, Equatable, Sendable {
     self.created = created
   }
 
+  /// Stands for whatever lies on a share of a server, by the share's URL: the server itself is not asked.
+  package init(ofShareAt address: [UInt8]) {
+    self.init(inode: 0, handle: Self.shareMark + address, created: 0)
+  }
+
+  private static let shareMark = Array("share ".utf8)
+  package var isOfShare: Bool { inode == 0 && handle.starts(with: Self.shareMark) }
+
   /// Asks the filesystem.
   package init(_ status: FileStatus, of object: FD) {
     inode = UInt64(status.st_ino)

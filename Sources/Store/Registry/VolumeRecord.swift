@@ -96,6 +96,8 @@ extension VolumeRecord {
     /// `/Users`: a home that lies outside of the store.
     case users
 
+    package var isOfServer: Bool { if case .server = self { true } else { false } }
+
     /// Its names below the root of the tree.
     package var names: [[UInt8]] { path.parts(between: "/").map { Array($0.utf8) } }
 

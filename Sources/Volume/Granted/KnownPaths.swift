@@ -6,9 +6,16 @@ internal import LinuxIO
 package import Policy
 internal import Store
 
+/// As much of a path as somebody may be told.
+package struct KnownPath: Equatable, Sendable {
+  package let names: [[UInt8]]
+  /// Whether the rest is not told since nothing has the last of these names.
+  package var isMissing = false
+}
+
 extension Volume {
   /// How much of paths somebody can find out: of each the names up to the first directory that they may not
-  /// search.
+  /// search, or that can't be looked into just now, or up to the first name that nothing has.
   ///
   /// Others move what they have shared, and what was granted of it follows: what they call things that are
   /// theirs alone is not told, wherever that is. It is looked at on the disks that this leads to, so nobody
@@ -16,8 +23,8 @@ extension Volume {
   /// once. Servers are not asked: nothing that is granted there follows what is moved.
   package func known(
     _ paths: [[[UInt8]]], by caller: Credentials, isMember: (_ gid: UInt32) -> Membership
-  ) -> [[[UInt8]]] {
-    var known = paths
+  ) -> [KnownPath] {
+    var known = paths.map { KnownPath(names: $0) }
     var walk = KnownPaths(self, caller)
     for index in order(of: paths, paths.map { _ in caller.uid }) {
       known[index] = walk.known(paths[index], isMember)
@@ -35,6 +42,8 @@ private struct KnownPaths {
     let zone: Zone
   }
 
+  /// What is there comes and goes, as somebody looks for it.
+  private static let servers = ["Network", "Servers"].map { Array($0.utf8) }
   /// Every so many names a directory is kept.
   private static let distance = 16
 
@@ -45,7 +54,7 @@ private struct KnownPaths {
 
   init(_ volume: Volume, _ caller: Credentials) { (self.volume, self.caller) = (volume, caller) }
 
-  mutating func known(_ path: [[UInt8]], _ isMember: (_ gid: UInt32) -> Membership) -> [[UInt8]] {
+  mutating func known(_ path: [[UInt8]], _ isMember: (_ gid: UInt32) -> Membership) -> KnownPath {
     let common = zip(path, names).prefix { $0 == $1 }.count
     while let deepest = kept.last, deepest.depth > common { kept.removeLast() }
     names = path
@@ -58,10 +67,16 @@ private struct KnownPaths {
         if depth.isMultiple(of: Self.distance) { kept.append(here) }
       }
     } catch {
-      // What is missing was there when it was told the last time.
-      return error == .EACCES || error == .EPERM ? Array(path.prefix(depth)) : path
+      switch error {
+      case .EREMOTE: break
+      case _ where path.starts(with: Self.servers): break
+      // That a name is missing can be found out, and what was below it can't.
+      case .ENOENT: return KnownPath(names: Array(path.prefix(depth + 1)), isMissing: depth + 1 < path.count)
+      // Of a disk that is away nobody knows whose directories the names are in.
+      default: return KnownPath(names: Array(path.prefix(depth)))
+      }
     }
-    return path
+    return KnownPath(names: path)
   }
 
   private func root() throws(Errno) -> Kept {

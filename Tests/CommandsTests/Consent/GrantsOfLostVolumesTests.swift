@@ -18,7 +18,7 @@ struct GrantsOfLostVolumesTests {
     let store = try Store(opening: path, .exclusive)
     let registry = try Registry(of: store)
     let (one, two) = (ProcessID.user, UInt32(1))
-    for (name, owner) in [("all", nil), ("ones", one)] as [(String, UInt32?)] {
+    for (name, owner) in [("all", nil), ("ones", one), ("twos", two)] as [(String, UInt32?)] {
       _ = try registry.add(
         VolumeRecord(
           name: Array(name.utf8), path: Array("/srv/\(name)".utf8),
@@ -29,7 +29,9 @@ struct GrantsOfLostVolumesTests {
     let places = [
       ("Volumes/all/x", one, true), ("Volumes/all/x", two, true), ("Volumes/ones/x", one, true),
       ("Volumes/ones/x", two, false), ("Volumes/none/x", one, false), ("Volumes/none", two, false),
-      ("Users/Shared/x", one, true), ("Network/none/x", one, true),
+      ("Volumes/twos/x", one, false), ("Volumes/twos/x", two, true), ("Users/Shared/x", one, true),
+      ("Network/none/x", one, true), ("Network/Library/x", one, false), ("Network/Incoming", two, false),
+      ("Network/Servers/nas/x", one, true),
     ]
     for (path, user, isKept) in places {
       let noted = try registry.add(

@@ -81,6 +81,24 @@ struct PromptsTests {
     #expect(prompts.counts.prompts == 0)
   }
 
+  /// Whoever keeps its agent from answering, and starts and ends apps, has no more prompts than views.
+  @Test func promptsGoWithTheLastViewThatWaits() throws {
+    let agent = prompts.join(1000, view: nil)
+    let call = PromptCall()
+    #expect(add(key(), view: 1, call) == .waits)
+    #expect(add(key(), view: 2, call) == .waits)
+    #expect(add(key(.contacts), view: 3, call) == .waits)
+    let task = try #require(prompts.next(for: agent))
+    prompts.forget(view: 3)
+    #expect(prompts.counts.prompts == 1)
+    prompts.forget(view: 1)
+    #expect(prompts.counts.prompts == 1)
+    prompts.forget(view: 2)
+    #expect(prompts.counts.prompts == 0)
+    #expect(prompts.answered(task.number, by: agent, isAnswer: true) == nil)
+    withExtendedLifetime(call) {}
+  }
+
   /// An app that asks and goes all the time, while its user thinks, takes no memory with that.
   @Test func thoseWhoHaveGoneAreForgotten() throws {
     let agent = prompts.join(1000, view: nil)

@@ -69,4 +69,48 @@ struct ControlFloodTests {
     #expect(try eventually { try mounted.descriptors() <= before + 4 })
     #expect(try mounted.unmount().status == 0)
   }
+
+  /// Whatever callers have left of the descriptors, the next worker gets its own.
+  @Test func connectionsKeepNoWorkerFromBeginning() throws {
+    let mounted = try MountedStore.mounted(before: ["prlimit", "--nofile=300:300"])
+    let script = """
+      import os, signal, socket, subprocess, sys, time
+      path, worker, program, store = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+      children = []
+      for uid in range(61001, 61011):
+          told, tells = os.pipe()
+          child = os.fork()
+          if child == 0:
+              os.setgroups([]); os.setresgid(uid, uid, uid); os.setresuid(uid, uid, uid)
+              kept = []
+              for _ in range(60):
+                  s = socket.socket(socket.AF_UNIX); s.settimeout(10)
+                  try: s.connect(path)
+                  except OSError: break
+                  kept.append(s)
+              os.write(tells, b"x")
+              signal.pause()
+          children.append(child)
+          os.read(told, 1)
+      for _ in range(1000):
+          count = len(os.listdir(f"/proc/{worker}/fd"))
+          if count >= 295: break
+          time.sleep(0.01)
+      os.kill(worker, signal.SIGKILL)
+      status = subprocess.run([program, "status", store], timeout=60, capture_output=True, text=True)
+      for child in children:
+          os.kill(child, signal.SIGKILL); os.waitpid(child, 0)
+      print(count >= 295, status.returncode, status.stderr)
+      """
+    let copy = try mounted.temporary.write(script, to: "crowd.py")
+    let words = [
+      "timeout", "120", "python3", copy, try mounted.socket(), String(try mounted.count("pid")),
+      Program.insula, mounted.store,
+    ]
+    let result = try Program.run(words)
+    #expect(result.output == "True 0 \n", "\(result)")
+    let log = try String(contentsOfFile: mounted.store + "/state/daemon.log", encoding: .utf8)
+    #expect(log.contains("serving again after") && !log.contains("can't serve on"), "\(log)")
+    #expect(try mounted.unmount().status == 0)
+  }
 }

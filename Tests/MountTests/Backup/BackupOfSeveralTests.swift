@@ -11,6 +11,8 @@ internal import Testing
 // - have what others have left out, by an app of the same identifier: `groupsAreThoseOfEachUsersApp`
 // - keep root from backing up, or from restoring, with very many or very long grants:
 //   `grantsOfOneUserKeepNobodyFromABackup`
+// - keep root from restoring others' homes, with a file that can't be brought back:
+//   `noHomeKeepsOthersFromTheirs`
 
 /// Backups of several users.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"))
@@ -75,6 +77,63 @@ struct BackupOfSeveralTests {
       changed.errors.contains("only the data of these apps") && changed.errors.contains("org.example.other"),
       "\(changed.errors)")
     #expect(!changed.errors.contains("org.example.notes"), "\(changed.errors)")
+  }
+
+  /// In the home that comes first there are paths as long as paths can be, and a hole without an end.
+  @Test func noHomeKeepsOthersFromTheirs() throws {
+    let homes = users.map(\.name).sorted()
+    let script = try fixture.run.mounted.temporary.write(
+      """
+      import os, sys
+      def make(length, begin):
+          here = os.getcwd()
+          total = len(here) + len("/tree")
+          while total + 201 < length - 20:
+              os.makedirs("x" * 200, exist_ok=True); os.chdir("x" * 200); total += 201
+          open(begin + "f" * (length - total - 2), "w").write("deep")
+          os.chdir(here)
+      make(4060, "a"); make(4094, "b")
+      """, to: "deep.py")
+    let made = """
+      cd "$POINT/Users/\(homes[0])/Documents"; python3 '\(script)'; echo one >w1
+      cd "$POINT/Users/\(homes[1])/Documents"; echo two >w2; chown \(homes[1]) w2
+      chown -R \(homes[0]) "$POINT/Users/\(homes[0])/Documents"/*
+      init; backup now --store "$POINT"
+      """
+    _ = try fixture.succeed(made, as: RunFixture.root)
+    let lost = """
+      rm -r "$POINT/Users/\(homes[0])/Documents"/[wx]* "$POINT/Users/\(homes[1])/Documents/w2"
+
+      """
+    let seen = """
+
+      cd "$POINT/Users"; cat */Documents/w?; find \(homes[0])/Documents -type f -name 'aff*' | wc -l
+      find \(homes[0])/Documents -type f -name 'bff*' | wc -l
+      """
+    let restored = try fixture.shell(
+      lost + "backup restore --to \"$POINT\" --replace; echo $?" + seen, as: RunFixture.root)
+    #expect(restored.output.hasSuffix("\n1\none\ntwo\n1\n0\n"), "\(restored)")
+    #expect(
+      restored.errors.contains("restic could not bring back this") && restored.errors.contains("/bfff"),
+      "\(restored.errors)")
+    #expect(!restored.errors.contains("/afff"), "\(restored.errors)")
+
+    let hole = """
+      truncate -s 300M "$POINT/Users/\(homes[0])/Documents/whole"; backup now --store "$POINT"
+      rm "$POINT/Users/\(homes[0])/Documents/whole"
+      small=/var/tmp/insula-test-small.$$; mkdir -m 755 $small
+      mount -t tmpfs -o size=100m,mode=755 none $small
+
+      """
+    let small = try fixture.shell(
+      hole + lost + """
+        TMPDIR=$small; backup restore --to "$POINT" --replace; code=$?
+        umount $TMPDIR; rmdir $TMPDIR; echo $code; cd "$POINT/Users"; cat */Documents/w2
+        """, as: RunFixture.root)
+    #expect(small.output.hasSuffix("\n1\ntwo\n"), "\(small)")
+    #expect(
+      small.errors.contains("the home of \(homes[0]) was not restored: there is too little room")
+        || small.errors.contains("restic could not bring back this"), "\(small.errors)")
   }
 
   @Test func rightsComeBackToWhoeverHadThem() throws {

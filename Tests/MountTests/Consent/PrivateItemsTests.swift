@@ -230,6 +230,47 @@ struct PrivateItemsTests {
     #expect(result.output == "authorized\n['Jane']\n0\n", "\(result)")
   }
 
+  /// Somebody starts views, reads for them, has each ask for a panel that nobody answers, and lets them go.
+  @Test func whoReadsEndsWithTheView() throws {
+    let fixture = try fixture()
+    let mounted = fixture.fixture.mounted
+    let before = try mounted.descriptors()
+    let script = """
+      import array, json, os, socket, sys
+      def connection():
+          s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(sys.argv[1])
+          return s
+      kept = []
+      for verb in ('"next-reading"', '"next-task","started":true') * 6:
+          a = connection()
+          a.sendall(json.dumps({"verb": "run", "identifier": sys.argv[2]}).encode() + b"\\n")
+          fds, data = array.array("i"), b""
+          while b"\\n" not in data:
+              part, more, _, _ = a.recvmsg(65536, socket.CMSG_SPACE(16))
+              assert part, data
+              for _, _, numbers in more: fds.frombytes(numbers)
+              data += part
+          assert json.loads(data)["ok"], data
+          b = connection()
+          b.sendall(b'{"verb":' + verb.encode() + b'}\\n')
+          c = connection()
+          c.sendall(b'{"verb":"status"}\\n')
+          assert c.makefile().readline()  # of one user, whoever has asked first is answered first
+          for fd in fds: os.close(fd)
+          kept.append(b)
+      for b in kept:
+          answer = b.makefile().read()
+          assert "has ended" in answer, answer
+      print(len(kept), flush=True)
+      sys.stdin.read()
+      """
+    let path = try mounted.temporary.write(script, to: "readers.py")
+    let result = try fixture.shell(
+      "python3 '\(path)' '\(mounted.socket())' \(ConsentFixture.player) < /dev/null")
+    #expect(result.output == "12\n", "\(result)")
+    #expect(try eventually { try mounted.descriptors() <= before + 4 })
+  }
+
   @Test(arguments: [false, true])
   func readingOutlivesTheProcessThatServes(rootless: Bool) throws {
     let fixture = try fixture(rootless: rootless)

@@ -95,6 +95,23 @@ struct GrantCommandTests {
     #expect(
       listed.output.hasSuffix(
         "/Users/\(other.account.name)/Documents  (somewhere below, out of your reach)\n"), "\(listed)")
+    if elsewhere {
+      // Nor is it told, or an app in a home kept from starting, while the disk with that other home is away.
+      let app = fixture.mounted.temporary.appending("store/Notes-made/Notes.app")
+      try fixture.succeed("install", app, "--user", fixture.user.name, "--store", fixture.mounted.store)
+      #expect(try fixture.mounted.unmount().status == 0)
+      try #require(rename(homes, homes + "-away") == 0)
+      try fixture.mounted.mount()
+      let away = try run(fixture, "insula grants; run echo started")
+      #expect(
+        away.output.hasSuffix(
+          "/Users/\(other.account.name)  (somewhere below, out of your reach)\nstarted\n"), "\(away)")
+      #expect(away.errors.contains("/Users/\(other.account.name) is not there just now"), "\(away.errors)")
+      #expect(!(away.output + away.errors).contains("Secret"), "\(away)")
+      #expect(try fixture.mounted.unmount().status == 0)
+      try #require(rename(homes + "-away", homes) == 0)
+      try fixture.mounted.mount()
+    }
     let revoked = try run(fixture, "\(places)insula revoke $APP $P/Documents; insula grants; insula log")
     #expect(revoked.output.contains("There are no grants."), "\(revoked)")
     for name in ["Secret", "Inner"] {

@@ -15,7 +15,7 @@ struct NetworkServersTests {
   private final class Network: VolumeFixture {
     let run: RunFixture
     let server: WebDAVServer
-    private let file: String
+    let file: String
 
     /// `lines` are what the file says; `URL` in them is the server's.
     convenience init(rootless: Bool = false, _ lines: String...) throws {
@@ -150,6 +150,42 @@ struct NetworkServersTests {
       // What is mounted stays until it is ejected.
       "nas\nnew\nspaced\ntwo\none\n")
     try network.expect("volume eject nas/music; network list >/dev/null; ls $N", "nas\nnew\nspaced\n")
+  }
+
+  /// What was granted of a share is not for another one that gets its name.
+  @Test func grantsAreOfTheirShare() throws {
+    let network = try Network("nas music URL/music", "nas other URL/books")
+    let app = "insula run $APP -- cat $N/nas/music/a $N/nas/music/b $N/nas/other/b 2>/dev/null || true"
+    func remount() throws {
+      try #require(try network.run.mounted.unmount().status == 0)
+      try network.run.mounted.mount(options: "servers=\(network.file)")
+    }
+    try network.expect(
+      """
+      ls $N/nas/music $N/nas/other >/dev/null; insula grant $APP $N/nas/music >/dev/null
+      insula grant $APP $N/nas/other >/dev/null; \(app)
+      """, "one\ntwo\n")
+    // The same shares come back as what they were.
+    try remount()
+    try network.expect("ls $N/nas/music $N/nas/other >/dev/null; \(app)", "one\ntwo\n")
+    try network.write(["nas music URL/books", "nas other URL/books"])
+    try remount()
+    try network.expect(
+      """
+      ls $N/nas/music $N/nas/other; \(app)
+      insula grants | grep -c nas/other; insula grants | grep -c nas/music || true
+      """,
+      """
+      \(network.run.mounted.path("Network/Servers/nas/music")):
+      b
+
+      \(network.run.mounted.path("Network/Servers/nas/other")):
+      b
+      two
+      1
+      0
+
+      """)
   }
 
   @Test func whatCantBeUsedIsTold() throws {

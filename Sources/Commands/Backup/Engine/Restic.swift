@@ -48,9 +48,22 @@ struct Restic {
     return restic
   }
 
+  /// Whether it brings back holes as holes; versions before 0.15 fill disks with them.
+  func bringsBackHoles() throws -> Bool {
+    let text = String(decoding: try text(["version"], doing: "ask restic for its version"), as: UTF8.self)
+    let numbers = text.parts(between: " ").dropFirst().first?.parts(between: ".").compactMap { Int($0) } ?? []
+    return numbers.count > 1 && (numbers[0] > 0 || numbers[1] >= 15)
+  }
+
+  /// The path that a directory has for it which it is given.
+  static let givenPath = "/dev/fd/\(givenNumber)"
+
   /// Runs it to its end; `line` gets each line that it prints, and `complaint` each of what it complains of.
+  ///
+  /// `directory` is one that it has at ``givenPath``.
   func run(
-    _ words: [String], line: ([UInt8]) throws -> Void = { _ in }, complaint: ([UInt8]) -> Void = { _ in }
+    _ words: [String], directory: FD? = nil, line: ([UInt8]) throws -> Void = { _ in },
+    complaint: ([UInt8]) -> Void = { _ in }
   ) throws -> Outcome {
     let output = try pipe()
     let errors = try pipe()
@@ -59,6 +72,7 @@ struct Restic {
       (output.write.fd, STDOUT_FILENO), (errors.write.fd, STDERR_FILENO),
     ]
     if let typed { descriptors.append((FD(typed.number), Self.passwordNumber)) }
+    if let directory { descriptors.append((directory, Self.givenNumber)) }
     // Who writes where we are to clear up must not go on; all others have a lock to take away.
     let command = HelperProcess.bound([program] + words, by: words.first == "restore" ? "KILL" : "INT")
     let environment = withEnvironment
@@ -149,6 +163,7 @@ struct Restic {
   }
 
   private static let passwordNumber: Int32 = 3
+  private static let givenNumber: Int32 = 4
 
   private var withEnvironment: Context {
     var copy = context

@@ -100,4 +100,5 @@ struct ResticForgotten: Decodable {
 struct ResticNode: Decodable {
   let path: String?
   let type: String?
+  let size: Int64?
 }

@@ -19,8 +19,21 @@ struct EverythingRestore {
   func run(_ words: (String) -> [String]) throws -> ExitCode {
     let access = try AppsAccess.find(mountPoint, context)
     var code = ExitCode.ok
-    if choice.apps.isEmpty { code = try restoreShared(access) }
-    for name in try snapshot.homes() {
+    /// Nobody's files keep others from getting theirs back.
+    func goOn(after what: String, _ body: () throws -> ExitCode) {
+      do {
+        let ended = try body()
+        if ended != .ok { code = ended }
+      } catch {
+        let failure = CommandFailure(error)
+        context.console.note("\(what) was not restored: \(failure.message)", failure.lines)
+        code = .failed
+      }
+    }
+    // First, since nothing can be restored where this fails.
+    let homes = try snapshot.homes()
+    if choice.apps.isEmpty { goOn(after: "what all users share") { try restoreShared(access) } }
+    for name in homes {
       guard let account = Account.named(name), (try? access.home(of: account.uid)) != nil else {
         context.console.note(
           "the home of \(name.sanitized) was left out: there is no such user, or no home that is there; "
@@ -28,8 +41,9 @@ struct EverythingRestore {
         code = .failed
         continue
       }
-      let ended = try restore(home: "Users/\(name)", of: account, words)
-      if ended != .ok { code = ended }
+      goOn(after: "the home of \(name.sanitized)") {
+        try restore(home: "Users/\(name)", of: account, words)
+      }
     }
     return code
   }
@@ -43,6 +57,7 @@ struct EverythingRestore {
     return try snapshot.bringBack(parts: ["Users/\(name)"]) { place, path in
       // Throws for what is no backup, before anything is anybody's.
       let backup = try RestoredBackup(path, context)
+      defer { _ = umount2(place.path, Int32(CLX_MNT_DETACH)) }
       let end: Subprocess.End
       do {
         try Self.reduce(backup, toHome: name)
@@ -68,7 +83,6 @@ struct EverythingRestore {
       } catch let error as Errno {
         throw CommandFailure(error, "can't restore \(home.sanitized): \(error.message)")
       }
-      _ = umount2(place.path, Int32(CLX_MNT_DETACH))
       if case .exited(let status) = end { return ExitCode(rawValue: status) ?? .failed }
       context.console.note("the restore of \(home.sanitized) \(end.words)")
       return .failed

@@ -111,10 +111,10 @@ struct SnapshotRestore {
   /// Brings back the manifest, the apps and a part of the tree, and lends the directory that they are in.
   ///
   /// `parts` are paths in the tree; all of it without any. Nothing else is in that directory, which is ours
-  /// alone.
-  func bringBack<Result>(
-    parts: [String]? = nil, _ body: (UnpackingPlace, _ path: String) throws -> Result
-  ) throws -> Result {
+  /// alone. What can't be brought back is named; all else is restored.
+  func bringBack(
+    parts: [String]? = nil, _ body: (UnpackingPlace, _ path: String) throws -> ExitCode
+  ) throws -> ExitCode {
     try requireSafeDirectory()
     let place = try UnpackingPlace(context, for: "restore")
     return try place.use {
@@ -125,24 +125,53 @@ struct SnapshotRestore {
           ["\(top)/\(BackupManifest.name)", "\(top)/\(BackupManifest.bundlesName)"]
             + parts.flatMap { ["\(tree)/\($0)", "\(top)/\(BackupManifest.databasesName)/\($0)"] }
         } ?? []
+      let hasHoles = try restic.bringsBackHoles()
+      if !hasHoles { try requireRoom(for: wanted, in: place) }
       // One level deeper, so that the directory that others can't enter is always above.
+      let inner = try place.directory.openDirectory(Self.innerName, makingWith: 0o700)
       let target = "\(place.path)/\(Self.innerName)"
+      // By a path that is short: those that it had when it was read may be as long as paths can be.
       let words =
-        ["restore", "--target", target] + wanted.flatMap { ["--include", Restic.pattern($0)] }
-        + ["--", snapshot.id]
+        ["restore", "--target", Restic.givenPath] + (hasHoles ? ["--sparse"] : [])
+        + wanted.flatMap { ["--include", Restic.pattern($0)] } + ["--", snapshot.id]
+      var unrestored = UnrestoredFiles()
       let outcome = try ProgressLine.show(context.console, { "bringing back what is in the backup" }) {
-        try restic.run(words)
+        try restic.run(words, directory: inner.fd, complaint: { unrestored.take($0) })
       }
-      guard outcome.isDone else {
+      guard outcome.isDone || unrestored.areAll(of: outcome) else {
         let failure = restic.failure("bring back the backup into \(place.path)", outcome)
         throw CommandFailure(
           failure.code, failure.message,
           lines: failure.lines + ["  nothing was changed; TMPDIR can name another directory with more room"])
       }
       let backup = try context.openDirectory(target + top)
+      try unrestored.remove(from: backup.fd, at: top)
+      unrestored.tell(context.console)
       RestoredDatabases.putInPlace(in: backup.fd, at: target + top, context)
-      return try body(place, target + top)
+      let code = try body(place, target + top)
+      return code == .ok && unrestored.count > 0 ? .failed : code
     }
+  }
+
+  /// Throws if what is wanted of a backup is more than there is room for, also with its holes filled.
+  private func requireRoom(for wanted: [String], in place: UnpackingPlace) throws {
+    var needed: Int64 = 0
+    let outcome = try restic.run(["ls", "--json", "--recursive", "--", snapshot.id] + wanted) { line in
+      guard let node = try? JSONText.decode(ResticNode.self, from: line), node.type == "file" else { return }
+      needed = needed.adding(clamped: max(node.size ?? 0, 0))
+    }
+    guard outcome.isDone else { throw restic.failure("list the backup", outcome) }
+    let status = try place.directory.filesystemStatus()
+    let free = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+    guard !free.overflow, needed > Int64(clamping: free.partialValue) else { return }
+    throw CommandFailure(
+      .failed,
+      "there is too little room in \(context.unpackingDirectory.sanitized): it takes "
+        + "\(Int(clamping: needed).asSize), and \(Int(clamping: free.partialValue).asSize) are free",
+      lines: [
+        "  nothing was changed; TMPDIR can name another directory with more room",
+        "  where files have large holes, restic takes no room for these from version 0.15 on",
+      ])
   }
 
   private static let innerName = "restored"

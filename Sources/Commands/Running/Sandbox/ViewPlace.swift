@@ -9,7 +9,7 @@ internal import LinuxIO
 /// Where we put together what the sandbox is made of: a directory in memory, in a mount namespace that nobody
 /// else sees, and that has no other mounts than what the sandbox takes.
 ///
-/// Nothing in it can be run, but what ``tree(running:)`` names.
+/// Nothing in it can be run, but what ``tree(running:leftOut:)`` names.
 struct ViewPlace {
   /// The machine's programs and ours may lie below every name that people give, so it is none of those.
   private static let path = "/.sandbox"
@@ -102,15 +102,17 @@ struct ViewPlace {
   ///
   /// The kernel forgets what is mounted in a directory of a view whenever it looks that up again. So nothing
   /// is mounted in the view: the directories that lead to those places are ours, and all that the view has in
-  /// them is mounted there, with rights of its own.
-  func tree(running places: [String]?) throws -> String {
+  /// them is mounted there, with rights of its own. `leftOut` gets what is in the view and not there just
+  /// now, as what was granted on a disk that is away.
+  func tree(running places: [String]?, leftOut: inout [(path: String, why: Errno)]) throws -> String {
     let tree = Self.path + "/tree"
     do throws(Errno) {
       try FD.cwd.makeDirectory(tree, mode: 0o755)
       let from = try FD.cwd.open(view, pathOnly | O_DIRECTORY)
       let to = try FD.cwd.open(tree, pathOnly | O_DIRECTORY)
       if let places {
-        try Self.fill(to.fd, from: from.fd, running: places.map { $0.parts(between: "/")[...] })
+        try Self.fill(
+          to.fd, from: from.fd, running: places.map { $0.parts(between: "/")[...] }, at: "", &leftOut)
       } else {
         let copy = try DetachedMount.copy(of: from.fd, removing: .noPrograms)
         try copy.fd.attach(over: to.fd)
@@ -123,18 +125,28 @@ struct ViewPlace {
 
   /// `places` are below that directory.
   private static func fill(
-    _ directory: FD, from source: FD, running places: [ArraySlice<Substring>]
+    _ directory: FD, from source: FD, running places: [ArraySlice<Substring>], at path: String,
+    _ leftOut: inout [(path: String, why: Errno)]
   ) throws(Errno) {
     let listing = try source.open(Name.here, O_RDONLY | O_DIRECTORY)
     for entry in try listing.fd.entries() {
-      let below = places.filter { $0.first?.utf8.elementsEqual(entry.name) == true }
+      let meant = places.filter { $0.first?.utf8.elementsEqual(entry.name) == true }
+      let below = path + "/" + String(decoding: entry.name, as: UTF8.self)
+      func leaveOut(_ error: Errno) throws(Errno) {
+        guard error != .ENOENT else { return }
+        guard Self.isAway(error) else { throw error }
+        leftOut.append((below, error))
+      }
       let object: OwnedFD
-      do throws(Errno) {
-        object = try source.child(entry.name)
-      } catch .ENOENT {
+      do throws(Errno) { object = try source.child(entry.name) } catch {
+        try leaveOut(error)
         continue
       }
-      let status = try object.fd.status()
+      let status: FileStatus
+      do throws(Errno) { status = try object.fd.status() } catch {
+        try leaveOut(error)
+        continue
+      }
       if status.isSymlink {
         try directory.makeSymlink(entry.name, to: object.fd.linkTarget())
         continue
@@ -145,14 +157,19 @@ struct ViewPlace {
         _ = try directory.open(entry.name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
       }
       let place = try directory.child(entry.name)
-      let deeper = below.map { $0.dropFirst() }
+      let deeper = meant.map { $0.dropFirst() }
       if deeper.isEmpty || deeper.contains(where: \.isEmpty) {
         let copy = try DetachedMount.copy(of: object.fd, removing: deeper.isEmpty ? [] : .noPrograms)
         try copy.fd.attach(over: place.fd)
       } else {
-        try fill(place.fd, from: object.fd, running: deeper)
+        try fill(place.fd, from: object.fd, running: deeper, at: below, &leftOut)
       }
     }
+  }
+
+  /// Whether an error says that a disk or a server is not there, or does not answer.
+  private static func isAway(_ error: Errno) -> Bool {
+    [.ENOMEDIUM, .EIO, .ESTALE, .ETIMEDOUT].contains(error)
   }
 
   func write(_ files: [(name: String, text: String)]) throws {
