@@ -76,7 +76,6 @@ final class VolumeService: Sendable {
   let isLettingGo = Atomic(false)
   /// Tells who uses a volume; nil before anyone can.
   private let asksUsers = Mutex<(@Sendable ([AttachedVolume]) -> [[String]])?>(nil)
-
   /// Is told of the share of a server before it is there, and says whether it may be; nil before anybody
   /// wants to know.
   private let shareAppears = Mutex<(@Sendable (VolumeRecord) -> Bool)?>(nil)
