@@ -23,11 +23,12 @@ extension Server {
     guard isSystem == (call.descriptor == nil) else {
       return .refusal("the request does not match the mode of the store", .EINVAL)
     }
-    guard running.takesSocket() else {
-      return .refusal("this app has been given its socket already", .EEXIST)
-    }
     let group = call.caller.gid
     return .job(.launches) { [self] reporter in
+      // Here, since a request that waits for its turn is looked at more than once.
+      guard running.takesSocket() else {
+        return .failure(ControlFailure("this app has been given its socket already", .EEXIST))
+      }
       do throws(Errno) {
         if let mount = try listen(for: running, group, theirs: call.descriptor) { reporter.pass(mount) }
         return .done

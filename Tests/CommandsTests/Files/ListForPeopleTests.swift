@@ -23,7 +23,7 @@ internal import Testing
       try shell.temporary.write("", to: name)
     }
     try shell.temporary.write("A = Zwei;", to: "A.localized/.localized/de.strings")
-    #expect(shell.run(["flags", "hidden", "hidden"]).code == .ok)
+    #expect(shell.run(["flags", "+hidden", "hidden"]).code == .ok)
     var info = [UInt8](repeating: 0, count: 32)
     info[8] = 0x40
     #expect(setxattr(shell.temporary.appending("invisible"), "user.com.apple.FinderInfo", info, 32, 0) == 0)
