@@ -136,7 +136,8 @@ package struct DirectoryEntries {
   }
 
   private let bytes: UnsafeRawBufferPointer
-  private var position = 0
+  /// Where the next entry begins.
+  package private(set) var position = 0
 
   package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 

@@ -59,6 +59,12 @@ package enum SecurityAccess: Sendable {
     }
   }
 
+  /// Whose file an ACL says that it belongs to, as in a backup; nil if it does not say.
+  package func aclOwner(of object: FD) throws(Errno) -> Principal? {
+    guard let bytes = try value(aclName, of: object) else { return nil }
+    return bytes.withUnsafeBytes { AccessControlList.owner(inFilesec: $0) }
+  }
+
   /// The flags; EIO if they can't be read.
   package func flags(of object: FD) throws(Errno) -> FileFlags {
     if case .store(let metadata) = self {

@@ -81,11 +81,17 @@ final class KeptListing: Sendable {
   }
   private let state = OrderedMutex(.leaf, State())
   private let bound: Bound
+  /// Whether a name is listed once at most, though the filesystem below gives it twice: XFS does when names
+  /// change meanwhile, and restic gives up where it sees that.
+  private let isUnique: Bool
   private static let chunk = 1 << 15
   /// An entry is no longer: no server names anything by more than a path's length (linux/limits.h).
   private static let longestEntry = 4096 + 64
 
-  init(bound: Bound = Bound()) { self.bound = bound }
+  init(bound: Bound = Bound(), isUnique: Bool = false) {
+    self.bound = bound
+    self.isUnique = isUnique
+  }
 
   /// The names for a page; those of now for the first one.
   ///
@@ -121,12 +127,15 @@ final class KeptListing: Sendable {
   private func read(_ directory: FD, _ budget: Budget, _ payer: Payer) throws(Errno) -> Names? {
     _ = try directory.seek(0, SEEK_SET)
     var names = Names()
+    // By a hash that nobody can know before.
+    var seen: Set<Int> = []
     let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.chunk, alignment: 16)
     defer { chunk.deallocate() }
     do throws(Errno) {
       while true {
-        let (length, isLast) = try fill(chunk, from: directory)
+        var (length, isLast) = try fill(chunk, from: directory)
         guard length > 0 else { return names }
+        if isUnique { length = Self.removeKnown(from: chunk, length, &seen) }
         let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(chunk)[..<length])
         let block = Names.Block(bytes: Array(bytes), first: names.count)
         guard budget.takeQuietly(.memory, block.weight, by: payer) else {
@@ -155,6 +164,24 @@ final class KeptListing: Sendable {
       length += count
     }
     return (length, false)
+  }
+
+  /// Leaves those names in a chunk that were not there before; how long it is then.
+  static func removeKnown(
+    from chunk: UnsafeMutableRawBufferPointer, _ length: Int, _ seen: inout Set<Int>
+  ) -> Int {
+    var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: chunk[..<length]))
+    var (begin, kept) = (0, 0)
+    while let entry = entries.next() {
+      let end = entries.position
+      defer { begin = end }
+      var hasher = Hasher()
+      hasher.combine(bytes: UnsafeRawBufferPointer(entry.name.buffer))
+      guard seen.insert(hasher.finalize()).inserted else { continue }
+      if kept != begin, let base = chunk.baseAddress { memmove(base + kept, base + begin, end - begin) }
+      kept += end - begin
+    }
+    return kept
   }
 
   private static func count(of bytes: UnsafeRawBufferPointer) -> Int {

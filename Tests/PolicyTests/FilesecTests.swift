@@ -26,6 +26,21 @@ internal import Testing
     #expect(try read(Self.everyoneDenyDelete) == acl)
   }
 
+  /// In a backup it says whose file it belongs to, which makes no difference to the ACL.
+  @Test func itMaySayWhoseFileItIs() throws {
+    let acl = AccessControlList([AccessControlEntry(.deny, .everyone, .delete)])
+    func owner(_ bytes: [UInt8]) -> Principal? {
+      bytes.withUnsafeBytes { AccessControlList.owner(inFilesec: $0) }
+    }
+    #expect(owner(acl.filesec) == nil && owner([]) == nil && owner([1, 2, 3]) == nil)
+    for user: UInt32 in [0, 1000, .max] {
+      let bytes = acl.filesec(ownedBy: .user(user))
+      #expect(owner(bytes) == .user(user) && bytes != acl.filesec && bytes.count == acl.filesec.count)
+      #expect(try read(bytes) == acl)
+      #expect(owner(Array(bytes.prefix(19))) == nil && owner(Array(bytes.dropFirst())) == nil)
+    }
+  }
+
   @Test(
     arguments: [
       (.permit, .user(501), .read, [], 0x1, 0x2),

@@ -61,6 +61,33 @@ struct KeptListingTests {
     listing.giveBack(to: budget, by: Self.user)
   }
 
+  /// XFS lists a name twice when it comes and goes meanwhile.
+  @Test func aNameIsListedOnce() throws {
+    let directory = try Directory(20)
+    let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 16)
+    defer { room.deallocate() }
+    let length = try directory.fd.fd.readDirectory(into: room)
+    let more = UnsafeMutableRawBufferPointer(rebasing: room[length...])
+    #expect(try directory.fd.fd.readDirectory(into: more) == 0)
+    _ = try directory.fd.fd.seek(0, SEEK_SET)
+    try directory.temporary.write("", to: "another")
+    let second = try directory.fd.fd.readDirectory(into: more)
+    func names(_ length: Int) -> [String] {
+      var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: room[..<length]))
+      var found: [String] = []
+      while let entry = entries.next() { found.append(entry.name.text) }
+      return found
+    }
+    let twice = names(length + second)
+    #expect(twice.count == 45)
+    var seen: Set<Int> = []
+    let kept = KeptListing.removeKnown(from: room, length + second, &seen)
+    let once = names(kept)
+    #expect(once.count == 23 && Set(once) == Set(twice))
+    // The same for a later chunk.
+    #expect(KeptListing.removeKnown(from: room, kept, &seen) == 0)
+  }
+
   /// What is allocated counts, for the user who lists, and comes back.
   @Test func whatIsAllocatedIsCounted() throws {
     let directory = try Directory(3000)

@@ -10,8 +10,8 @@
 //     40  flags of the ACL
 //     44  per entry: the principal's number, kind and inheritance in one word, rights
 //
-// The ACL does not depend on the file's owner and group: their fields are written as zeros and ignored when
-// read.
+// The ACL does not depend on the file's owner and group: their fields are ignored when it is read, and
+// written as zeros but for a backup.
 
 private let magic: UInt32 = 0x012c_c16d
 private let noACLCount: UInt32 = 0xffff_ffff
@@ -48,12 +48,29 @@ extension AccessControlList {
     self.init(entries, flags: flags)
   }
 
+  /// Whose file such bytes are the ACL of; nil if they don't say.
+  package static func owner(inFilesec bytes: UnsafeRawBufferPointer) -> Principal? {
+    var reader = BigEndianReader(bytes)
+    guard reader.word() == magic, let high = reader.doubleWord(), let low = reader.doubleWord(),
+      high | low != 0
+    else { return nil }
+    return Principal(high: high, low: low)
+  }
+
   /// Apple's form of this ACL.
-  package var filesec: [UInt8] {
+  package var filesec: [UInt8] { filesec(ownedBy: nil) }
+
+  /// The same for a backup, with whose file it is.
+  ///
+  /// A program that backs up reads the contents and the ACL of one path, and may get those of two files. So
+  /// the ACL says itself to whose file it belongs.
+  package func filesec(ownedBy owner: Principal?) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(headerSize + entries.count * entrySize)
     bytes.append(bigEndian: magic)
-    bytes.append(contentsOf: repeatElement(0, count: 32))
+    bytes.append(bigEndian: owner?.high ?? 0)
+    bytes.append(bigEndian: owner?.low ?? 0)
+    bytes.append(contentsOf: repeatElement(0, count: 16))
     bytes.append(bigEndian: UInt32(truncatingIfNeeded: entries.count))
     bytes.append(bigEndian: flags.rawValue)
     for entry in entries {

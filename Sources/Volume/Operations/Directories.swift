@@ -69,7 +69,7 @@ extension View {
       && !peers.know(parent.number)
       && !volume.attached.mayBeListed(in: parent.number, parent.zone)
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
-    if let listing = opened.listing, isServed(parent.number),
+    if let listing = opened.listing, isServed(parent.number) || isForBackup,
       let names = try listing.names(of: directory, from: offset, volume.budget, by: opened.payer)
     {
       let isAgain = withAttributes && offset == 0 && memory.kept.listed.isAgain(parent.id)
@@ -136,7 +136,7 @@ extension View {
         return directories.add(
           OpenDirectory(
             node: object.id, payer: payer, request: caller.request, descriptor: opened,
-            listing: isServed(object.number) ? KeptListing() : nil))
+            listing: isServed(object.number) || isForBackup ? KeptListing(isUnique: isForBackup) : nil))
       } catch {
         volume.budget.give(.descriptors, by: payer)
         throw error
@@ -153,9 +153,9 @@ extension View {
   }
 
   /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else
-  /// after that, or the daemon might not be let in again.
+  /// after that, the daemon might not be let in again, or its names are kept.
   private func keepsListingOpen(_ object: borrowing NodeTable.Reference) -> Bool {
-    !volume.listingsLast || !volume.settings.isSystem || object.number.device != volume.device
+    !volume.listingsLast || !volume.settings.isSystem || object.number.device != volume.device || isForBackup
   }
 
   /// An open directory's descriptor; opened again if it was closed since it was last read.

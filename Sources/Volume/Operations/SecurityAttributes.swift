@@ -71,7 +71,9 @@ extension View {
     switch object.acl {
     case .damaged: throw .EIO
     case .acl(let acl):
-      guard alias == .nfs4ACL else { return acl.filesec }
+      guard alias == .nfs4ACL else {
+        return acl.filesec(ownedBy: isForBackup ? .user(object.uid) : nil)
+      }
       return try nfs4(acl)
     case .none:
       guard alias == .nfs4ACL, object.kind != .symlink else { throw .ENODATA }

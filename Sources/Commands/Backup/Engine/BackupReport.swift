@@ -14,8 +14,9 @@ final class BackupReport: Sendable {
     var summary: ResticMessage?
     var unread: [String] = []
     var unreadCount = 0
-    /// How many were removed meanwhile, or may be missing.
-    var goneCount = 0
+    /// Those that were not there any more when they were to be read.
+    var gone = Sample()
+    var dispensableCount = 0
     var told: UInt64 = 0
   }
 
@@ -48,7 +49,8 @@ final class BackupReport: Sendable {
       case .status: state.last = message
       case .summary: state.summary = message
       case .error where message.isOfScan: break
-      case .error where isNothingMissing(message): state.goneCount += 1
+      case .error where message.item.map(dispensable.contains) == true: state.dispensableCount += 1
+      case .error where message.error?.isOfNoFile == true: state.gone.add(message.item ?? "?")
       case .error:
         state.unreadCount += 1
         if state.unread.count < Self.mostNames {
@@ -63,10 +65,6 @@ final class BackupReport: Sendable {
       return true
     }
     if isTold, !console.showsProgress { console.inform(text) }
-  }
-
-  private func isNothingMissing(_ message: ResticMessage) -> Bool {
-    message.error?.isOfNoFile == true || message.item.map(dispensable.contains) == true
   }
 
   /// How far it is, with the rate and the time that is left.
@@ -124,6 +122,12 @@ final class BackupReport: Sendable {
           + "\(state.unreadCount == 1 ? "is" : "are") not in the backup:",
         state.unread.map { "  \($0)" })
     }
+    // Who owns a directory may rename what others have in it, and back.
+    if state.gone.count > 0 {
+      console.note(
+        "\(state.gone.count == 1 ? "this was" : "these were") removed or renamed while the backup was made, "
+          + "and may not be in it: \(state.gone.words.sanitized)")
+    }
     if json {
       console.print(
         json: Told(
@@ -134,7 +138,8 @@ final class BackupReport: Sendable {
     } else {
       console.say(Self.sentence(summary, isDryRun: isDryRun))
     }
-    let isComplete = state.unreadCount == 0 && (outcome.isDone || state.goneCount > 0)
+    let isComplete =
+      state.unreadCount == 0 && (outcome.isDone || state.gone.count > 0 || state.dispensableCount > 0)
     return isComplete ? .ok : .failed
   }
 

@@ -60,6 +60,7 @@ struct EverythingRestore {
       defer { _ = umount2(place.path, Int32(CLX_MNT_DETACH)) }
       let end: Subprocess.End
       do {
+        try ForeignACLs(removedFrom: backup.tree.fd).tell(context.console)
         try Self.reduce(backup, toHome: name)
         let left = try Self.hand(path, of: backup, home: name, in: place, to: account).removed
         if left.count > 0 {
@@ -165,6 +166,9 @@ struct EverythingRestore {
   private func restoreShared(_ access: any StoreAccess) throws -> ExitCode {
     try snapshot.bringBack(parts: ["Library", "Users/\(BackupSet.shared)"]) { _, path in
       let backup = try RestoredBackup(path, context)
+      do throws(Errno) { try ForeignACLs(removedFrom: backup.tree.fd).tell(context.console) } catch {
+        throw CommandFailure(error, "can't look at what all users share: \(error.message)")
+      }
       let missing = try AppRestore(backup: backup, access: access, bundles: choice.bundles)
         .install(backup.manifest.apps, for: nil, home: nil)
       let root = try context.openDirectory(mountPoint)
