@@ -51,7 +51,7 @@ extension Installer {
     let report = InstallReport(InstallWait())
     let tree = StagedTree(keptAs: waiting.name, in: updates)
     let name = waiting.app.bundleName
-    let copy = try verify(tree, name, KnownDigests(), report)
+    let copy = try verify(tree, name, KnownDigests(), for: caller, report)
     guard copy.seal == waiting.app.seal else {
       throw .refused(bundle: name, [Bundles.Finding(.signatureMismatch)])
     }

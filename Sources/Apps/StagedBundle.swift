@@ -56,8 +56,12 @@ extension Installer {
     report.enter(.copying)
     let known = KnownDigests()
     let executable = seen.executablePath
+    var limits = TreeCopy.Limits()
+    // There is room for so much.
+    limits.bytes = seen.size.bytes
     let plan = TreeCopy(
-      uid: directory.uid, gid: directory.gid, reader: caller.reader, progress: { report.copied($0) },
+      uid: directory.uid, gid: directory.gid, limits: limits, reader: caller.reader,
+      progress: { report.copied($0) },
       isCancelled: report.wait.isCancelled,
       // The main executable is sealed page by page.
       follower: { $0.utf8.elementsEqual(executable.utf8) ? nil : CopiedDigest(known) })
@@ -74,20 +78,22 @@ extension Installer {
         bundle: name, TreeCopyFailure(path: "", reason: .failed(doing: "copy", error as? Errno ?? .EIO)))
     }
     report.enter(.verifying)
-    return try verify(tree, name, known, report)
+    return try verify(tree, name, known, for: caller, report)
   }
 
   /// Looks at all of a copy, while the disk takes it in; what is `known` of it was computed from what was
   /// written.
   func verify(
-    _ tree: StagedTree, _ name: String, _ known: KnownDigests, _ report: InstallReport
+    _ tree: StagedTree, _ name: String, _ known: KnownDigests, for caller: CallerIdentity,
+    _ report: InstallReport
   ) throws(AppFailure) -> VerifiedCopy {
     let synchronization = DiskSynchronization(of: store)
     // The seal of a large app takes a lot of memory, and the process goes on for months.
     defer { clx_return_free_memory() }
+    let bounds = VerificationBounds(user: caller.uid, isCancelled: report.wait.isCancelled)
     let result = Result { () throws(AppFailure) in
       let top = try opening("") { () throws(Errno) in try tree.open() }
-      let bundle = try Self.bundle(top.fd, name, known)
+      let bundle = try Self.bundle(top.fd, name, known, bounds)
       let contents = try AppContents(bundle, bundle.verify(trust, at: time(), includingStrangers: false))
       do throws(Bundles.Finding) {
         return VerifiedCopy(tree: tree, contents: contents, seal: try bundle.sealDigest())
@@ -96,21 +102,24 @@ extension Installer {
       }
     }
     let error = synchronization.end()
+    // What was not looked at to the end is not refused for that.
+    try report.checkCancelled()
     let copy = try result.get()
     if let error { throw .failed(doing: "write to disk the copy in", path: store.path, errno: error) }
-    try report.checkCancelled()
     return copy
   }
 
   /// Opens a bundle's directory again, so that nobody else's reading disturbs ours.
   private static func bundle(
-    _ directory: FD, _ name: String, _ known: KnownDigests? = nil
+    _ directory: FD, _ name: String, _ known: KnownDigests? = nil, _ bounds: VerificationBounds? = nil
   ) throws(AppFailure) -> CodeBundle {
     let root: OwnedFD
     do throws(Errno) { root = try directory.reopened(O_RDONLY | O_DIRECTORY) } catch {
       throw .refused(bundle: name, [Bundles.Finding(.unreadable, detail: error.message)])
     }
-    do throws(Bundles.Finding) { return try CodeBundle(in: root, name: name, known: known) } catch {
+    do throws(Bundles.Finding) {
+      return try CodeBundle(in: root, name: name, known: known, bounds: bounds)
+    } catch {
       throw .refused(bundle: name, [error])
     }
   }

@@ -32,6 +32,8 @@ package final class CodeBundle: Sendable {
   package let progress: ReadProgress?
   /// What need not be read of it.
   let known: KnownDigests?
+  /// What its verification may take; nil where whoever verifies it does so for themselves.
+  let bounds: VerificationBounds?
 
   private let ownedRoot: OwnedFD
   private let ownedBase: OwnedFD
@@ -44,12 +46,13 @@ package final class CodeBundle: Sendable {
   /// Opens the bundle that a directory, open for reading, is.
   package init(
     in root: consuming OwnedFD, name: String, depth: Int = 0, progress: ReadProgress? = nil,
-    known: KnownDigests? = nil
+    known: KnownDigests? = nil, bounds: VerificationBounds? = nil
   ) throws(Finding) {
     self.name = name
     self.depth = depth
     self.progress = progress
     self.known = known
+    self.bounds = bounds
     guard depth <= Self.depthLimit else {
       throw Finding(.tooDeep, detail: "too many levels of nested bundles")
     }

@@ -107,15 +107,37 @@ extension FD {
   /// Reads a directory from its start, and shows a portion at a time; until `body` has seen enough.
   private func readPortions(_ body: (inout DirectoryEntries) throws(Errno) -> Bool) throws(Errno) {
     _ = try seek(0, SEEK_SET)
+    _ = try readOn(body)
+  }
+
+  /// The same from where the descriptor stands; whether the end has been read.
+  private func readOn(_ body: (inout DirectoryEntries) throws(Errno) -> Bool) throws(Errno) -> Bool {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 8)
     defer { buffer.deallocate() }
     while true {
       let count = try readDirectory(into: buffer)
-      if count == 0 { return }
+      if count == 0 { return true }
       var entries = DirectoryEntries(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      if try !body(&entries) { return }
+      if try !body(&entries) { return false }
     }
   }
+
+  /// Some of the next names in a directory with their types, from where the descriptor stands, and whether
+  /// these are the last.
+  ///
+  /// Most directories come as a whole. Of others, however many names they have, few take memory at once.
+  package func nextEntries() throws(Errno) -> (entries: [(name: [UInt8], type: UInt8)], isEnd: Bool) {
+    var found: [(name: [UInt8], type: UInt8)] = []
+    let isEnd = try readOn { (entries) throws(Errno) in
+      while let entry = entries.next() {
+        if entry.name.isComponent { found.append((Array(entry.name.buffer), entry.type)) }
+      }
+      return found.count < Self.fewEntries
+    }
+    return (found, isEnd)
+  }
+
+  private static let fewEntries = 256
 
   /// The names in a directory with their types, some `size` of them at a time, so that few take memory at
   /// once; those of a portion in the order of their inodes, in which a disk has them together.

@@ -265,6 +265,18 @@ internal import Testing
     #expect(try fixture.registry.apps() == [])
   }
 
+  /// Who waits goes away while what was copied is being read: that is not what is wrong with it.
+  @Test func stoppedVerificationIsNoRefusal() throws {
+    let source = try fixture.bundle()
+    #expect(truncate(source + "/Contents/Resources/page.html", 1 << 30) == 0)
+    let isOver = Atomic(false)
+    let wait = InstallWait(
+      progress: { if $0.phase == .verifying { isOver.store(true, ordering: .relaxed) } },
+      isCancelled: { isOver.load(ordering: .relaxed) })
+    #expect(appFailure { try fixture.install(waiting: wait) } == .cancelled)
+    #expect(try fixture.staged() == [])
+  }
+
   @Test func thereMustBeRoom() throws {
     let source = try fixture.bundle()
     // More than any disk has; none of it is there.

@@ -191,6 +191,40 @@ internal import Testing
     #expect(failure(TreeCopy(uid: ProcessID.user, gid: ProcessID.group, limits: limits)) == nil)
   }
 
+  @Test func lengthsAreBoundedTogether() throws {
+    try shell("mkdir d; printf 12345 > d/one; truncate -s 1G two")
+    var limits = TreeCopy.Limits()
+    let source = try TemporaryDirectory.open(self.source)
+    limits.bytes = try TreeSize.measured(source.fd).bytes
+    #expect(limits.bytes == 1 << 30 + 5)
+    let plan = TreeCopy(uid: ProcessID.user, gid: ProcessID.group, limits: limits)
+    #expect(failure(plan) == nil)
+    // One of them has grown since all were measured.
+    try shell("printf 6 >> d/one")
+    #expect(failure(plan)?.reason == .changed)
+    #expect(try staged().isEmpty)
+  }
+
+  @Test func largeDirectoriesAreListedInParts() throws {
+    try shell("mkdir -p a/b; for d in . a a/b; do (cd $d; seq 3000 | sed s/^/file/ | xargs touch); done")
+    try shell("seq 1500 | sed s/^/dir/ | xargs mkdir; touch dir7/file")
+    let directory = try TemporaryDirectory.open(source)
+    #expect(try TreeSize.measured(directory.fd).entries == 9000 + 1 + 1502 + 1)
+    let copy = try install()
+    #expect(try Program.run(["diff", "-r", source, copy]).status == 0)
+    #expect(try Program.run(["sh", "-c", "find . | wc -l"], in: copy).output == "10504\n")
+    // Each part is small, and together they are the directory.
+    var (names, parts, isEnd) = ([[UInt8]](), 0, false)
+    while !isEnd {
+      let part = try directory.fd.nextEntries()
+      #expect(part.entries.count < 1600)
+      names += part.entries.map(\.name)
+      isEnd = part.isEnd
+      parts += 1
+    }
+    #expect(names.count == 4501 && Set(names).count == 4501 && parts > 2)
+  }
+
   @Test func depthIsBoundedByDefault() throws {
     // Longer than any path may be.
     let raw = Glibc.open(source, O_RDONLY | O_DIRECTORY)

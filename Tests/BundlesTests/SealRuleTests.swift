@@ -53,6 +53,30 @@ internal import Testing
     #expect(throws: Finding.self) { try matcher.rule(for: path) }
   }
 
+  /// Each path leads to states of thousands of steps that no other path leads to.
+  @Test func largeStatesAreDroppedAndMadeAnew() throws {
+    let letters = Array("abcdefghijklmnopqrst")
+    var random = SeededRandom(seed: 3)
+    let rules = letters.map { letter in
+      let others = letters.shuffled(using: &random).prefix(15)
+      return SealRule("[\(String(others))].{0,250}\(letter.uppercased())")
+    }
+    var matcher = try RuleMatcher(rules)
+    var (most, drops) = (0, 0)
+    for number in 0..<4 {
+      let before = matcher.memory
+      let path = String((0..<150).map { _ in letters.randomElement(using: &random) ?? "a" })
+      #expect(try matcher.rule(for: path.utf8) == nil)
+      for end in [number, 19 - number] {
+        #expect(try matcher.rule(for: (path + letters[end].uppercased()).utf8) == end)
+      }
+      most = max(most, matcher.memory)
+      if matcher.memory < before { drops += 1 }
+    }
+    #expect(most < 5 << 20)
+    #expect(drops >= 1)
+  }
+
   /// The C library's own matcher says the same of random patterns and paths.
   @Test func agreesWithTheCLibrary() throws {
     var random = SeededRandom(seed: 7)

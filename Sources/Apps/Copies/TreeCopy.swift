@@ -33,6 +33,8 @@ package struct TreeCopy: Sendable {
   package struct Limits: Sendable {
     package var depth = 100
     package var entries = 1_000_000
+    /// How long all files may be together; by their lengths, whatever they take on a disk.
+    package var bytes: Int64 = .max
     package init() {}
   }
 

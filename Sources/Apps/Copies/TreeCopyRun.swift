@@ -11,6 +11,8 @@ final class TreeCopyRun: Sendable {
     case top
     /// The directory of this name in another.
     case directory([UInt8], in: CopiedDirectory)
+    /// What is in one and was not listed yet.
+    case rest(of: CopiedDirectory)
     /// Some of the other entries of one.
     case entries(ArraySlice<(name: [UInt8], type: UInt8)>, in: CopiedDirectory)
   }
@@ -27,6 +29,7 @@ final class TreeCopyRun: Sendable {
     var count = TreeCopy.Count()
     /// What there is already, and what is known to come.
     var entries = 1
+    var bytes: Int64 = 0
     var failure: TreeCopyFailure?
   }
   private let state = Mutex(State())
@@ -94,6 +97,14 @@ final class TreeCopyRun: Sendable {
     state.withLock {
       $0.entries += entries
       return $0.entries <= plan.limits.entries
+    }
+  }
+
+  /// Takes note of a file that is to be copied; false if all of them are longer than they may be.
+  func announce(bytes: Int64) -> Bool {
+    state.withLock {
+      $0.bytes = $0.bytes.adding(clamped: bytes)
+      return $0.bytes <= plan.limits.bytes
     }
   }
 

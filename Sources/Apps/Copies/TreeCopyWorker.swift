@@ -30,6 +30,7 @@ final class TreeCopyWorker {
       switch work {
       case .top: try copyTop()
       case .directory(let name, let parent): try copyDirectory(name, in: parent)
+      case .rest(let directory): try list(directory)
       case .entries(let entries, let directory):
         for entry in entries {
           if run.isOver { return }
@@ -77,13 +78,6 @@ final class TreeCopyWorker {
   ) throws(TreeCopyFailure) {
     let path = String(prefix.dropLast())
     let from = source.fd
-    let most = plan.limits.entries
-    let entries = try doing("list", path) { () throws(Errno) -> [(name: [UInt8], type: UInt8)]? in
-      do throws(Errno) { return try from.entries(atMost: most) } catch .EOVERFLOW { return nil }
-    }
-    guard let entries, run.announce(entries.count) else {
-      throw TreeCopyFailure(path: path, reason: .tooMany(plan.limits.entries))
-    }
     let target = try doing("create a copy of", path) { () throws(Errno) in
       try name.withName { (name) throws(Errno) in
         // Only we may put something into the directory that the top comes into.
@@ -100,8 +94,21 @@ final class TreeCopyWorker {
     }
     let directory = CopiedDirectory(source, target, status, prefix: prefix, depth: depth, run)
     run.count { $0.directories += 1 }
+    try list(directory)
+  }
+
+  /// Makes work of some of the names in a directory, and of the rest of it.
+  private func list(_ directory: CopiedDirectory) throws(TreeCopyFailure) {
+    let path = String(directory.prefix.dropLast())
+    let source = directory.source.fd
+    let (entries, isEnd) = try doing("list", path) { () throws(Errno) in try source.nextEntries() }
+    guard run.announce(entries.count) else {
+      throw TreeCopyFailure(path: path, reason: .tooMany(plan.limits.entries))
+    }
     let others = entries.filter { $0.type != UInt8(DT_DIR) }
-    // Those that are added last are taken first: the files, whose directory is open.
+    // Those that are added last are taken first: the files, whose directory is open, and the rest after all
+    // that is in the directories.
+    if !isEnd { run.stack.add([.rest(of: directory)]) }
     run.stack.add(entries.filter { $0.type == UInt8(DT_DIR) }.map { .directory($0.name, in: directory) })
     run.stack.add(
       stride(from: 0, to: others.count, by: Self.handful).map {
@@ -159,6 +166,9 @@ final class TreeCopyWorker {
     guard status.isRegular else { throw TreeCopyFailure(path: path, reason: .changed) }
     guard UInt64(status.st_dev) == run.sourceDevice else {
       throw TreeCopyFailure(path: path, reason: .otherFilesystem)
+    }
+    guard run.announce(bytes: max(0, Int64(status.st_size))) else {
+      throw TreeCopyFailure(path: path, reason: .changed)
     }
     let mode: FileMode = status.permissions & 0o100 == 0 ? 0o644 : 0o755
     let copy = try doing("create a copy of", path) { () throws(Errno) in

@@ -69,16 +69,18 @@ extension CodeBundle {
         try parent.openDirectoryToExamine(last)
       }
     }
-    return try CodeBundle(in: directory, name: last, depth: depth + 1, progress: progress, known: known)
+    return try CodeBundle(
+      in: directory, name: last, depth: depth + 1, progress: progress, known: known, bounds: bounds)
   }
 
   /// What lies beside `Contents` and does not belong there.
   func unexpectedInRoot() -> [Finding] {
     guard shape == .contents else { return [] }
     do throws(Errno) {
-      return try root.names(besides: SealLayout.rootFiles).filter { !$0.hasSameBytes(as: "Contents") }.map {
-        Finding(.unsealedRoot, $0)
-      }
+      return try root.names(besides: SealLayout.rootFiles, atMost: mostNames)
+        .filter { !$0.hasSameBytes(as: "Contents") }.map { Finding(.unsealedRoot, $0) }
+    } catch .EOVERFLOW {
+      return [Finding(.unsealedRoot, "", detail: "more than \(mostNames) names")]
     } catch {
       return [Finding(.unreadable, "", error)]
     }
@@ -89,28 +91,29 @@ extension CodeBundle {
     let place = SealLayout.signatureDirectory
     do throws(Errno) {
       let directory = try base.openDirectoryToExamine(place)
-      return try directory.fd.names(besides: SealLayout.parts).map {
+      return try directory.fd.names(besides: SealLayout.parts, atMost: mostNames).map {
         Finding(.guestInSignature, "\(place)/\($0)")
       }
+    } catch .EOVERFLOW {
+      return [Finding(.guestInSignature, place, detail: "more than \(mostNames) names")]
     } catch {
       // Whether there is a signature is a question of its own.
       return error == .ENOENT ? [] : [Finding(.unreadable, place, error)]
     }
   }
+
+  /// How many names that do not belong there are looked at.
+  private var mostNames: Int { bounds == nil ? SealWalk.entryLimit : VerificationBounds.mostFindings }
 }
 
 extension FD {
   /// The names in a directory that are not those of regular files with one of the known names.
-  fileprivate func names(besides known: [String]) throws(Errno) -> [String] {
-    var unexpected: [String] = []
-    for (bytes, _) in try entries() {
-      let name = String(decoding: bytes, as: UTF8.self)
-      if known.contains(where: { $0.hasSameBytes(as: name) }) {
-        let isRegular = try status(of: bytes).isRegular
-        if isRegular { continue }
-      }
-      unexpected.append(name)
-    }
-    return unexpected
+  ///
+  /// EOVERFLOW where there are more than `limit`.
+  fileprivate func names(besides known: [String], atMost limit: Int) throws(Errno) -> [String] {
+    try entries(atMost: limit) { name, _ in
+      let isKnown = known.contains { name.buffer.elementsEqual($0.utf8) }
+      return !isKnown || (try? status(of: name).isRegular) != true
+    }.map { String(decoding: $0.name, as: UTF8.self) }
   }
 }

@@ -13,6 +13,8 @@ extension CodeBundle {
   ) -> [Finding] {
     do throws(Finding) {
       let found = try SealWalk(self, seal.rules, .verifying(seal)).run()
+      // What the walk did not come to is not missing.
+      if let end = bounds?.end { return refusal(found, seal, end) }
       var findings = found.findings + compare(found, seal, nested)
       let optional = seal.entries.filter(\.isOptional).map { Array($0.path.utf8) }
       findings += LinkCheck(found.items, self).findings(optional: Set(optional))
@@ -23,10 +25,21 @@ extension CodeBundle {
         findings.append(Finding(.weakRules, SealLayout.codeResourcesPath))
       }
       findings = findings.map { fromRoot($0) } + unexpectedInRoot()
+      // It may have ended in a bundle in this one.
+      if findings.isEmpty, let end = bounds?.end { return [end] }
       return findings.sortedByPath()
     } catch {
       return [fromRoot(error)]
     }
+  }
+
+  /// What is wrong as far as a walk has come that was ended; it is never nothing.
+  private func refusal(
+    _ found: (items: [SealItem], findings: [Finding]), _ seal: ResourceSeal, _ end: Finding
+  ) -> [Finding] {
+    let added = found.items.filter { seal.entry(for: $0.path) == nil }.compactMap { self.added($0) }
+    let findings = (found.findings + added).map { fromRoot($0) }
+    return findings.isEmpty ? [end] : findings.sortedByPath()
   }
 
   /// Goes along both lists, which have the same order.
@@ -70,6 +83,7 @@ extension CodeBundle {
       return target.hasSameBytes(as: sealed)
         ? [] : [Finding(.symlinkChanged, item.path, detail: "'\(target)' instead of '\(sealed)'")]
     case (.nested, .nested(let sealed)):
+      if bounds?.end != nil { return [] }
       do throws(Finding) {
         return nested(try nestedBundle(at: item.path), sealed).map { $0.inside(item.path) }
       } catch {

@@ -54,13 +54,25 @@ package struct ResourceSeal: Equatable, Sendable {
 
   /// The entry for a path.
   func entry(for path: String) -> Entry? {
+    let entry = firstEntry(from: path)
+    return entry.map { $0.path.hasSameBytes(as: path) } == true ? entry : nil
+  }
+
+  /// Whether something is sealed in a directory, or in one below it.
+  func hasEntry(in directory: String) -> Bool {
+    let place = directory + "/"
+    return firstEntry(from: place)?.path.utf8.starts(with: place.utf8) == true
+  }
+
+  /// The first entry that does not come before a path.
+  private func firstEntry(from path: String) -> Entry? {
     var low = 0
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
       if entries[middle].path.precedes(path) { low = middle + 1 } else { high = middle }
     }
-    return low < entries.count && entries[low].path.hasSameBytes(as: path) ? entries[low] : nil
+    return low < entries.count ? entries[low] : nil
   }
 }
 

@@ -4,13 +4,14 @@
 /// Finds the rule for a path: of all whose pattern is somewhere in it, the one that weighs most.
 ///
 /// All patterns are one automaton, whose states are made when a path first leads to them, so that a path
-/// costs one look into a table for each byte, however many rules there are and whatever they say.
+/// costs one look into a table for each byte, however many rules there are and whatever they say. When they
+/// have become large, all states are dropped and made anew as they are needed.
 struct RuleMatcher {
   private enum Step {
-    case byte(ByteSet, next: Int)
-    case split(Int, Int)
-    case start(next: Int)
-    case end(next: Int)
+    case byte(ByteSet, next: UInt32)
+    case split(UInt32, UInt32)
+    case start(next: UInt32)
+    case end(next: UInt32)
     /// The pattern of this rule was found.
     case found(rule: Int)
   }
@@ -21,15 +22,23 @@ struct RuleMatcher {
   /// repeated.
   private static let visitLimit = 100_000
   private static let stateLimit = 10_000
+  /// How much the states may take that are there at a time, in bytes: each thread of a walk has its own.
+  private static let memoryLimit = 4 << 20
 
   private let weights: [Double]
   private var steps: [Step] = []
   private var visits = 0
   /// Where each pattern begins; it may begin anywhere in a path.
-  private var beginnings: [Int] = []
+  private var beginnings: [UInt32] = []
+  /// The set of steps in which each path begins.
+  private var first: [UInt32] = []
   /// The sets of steps that a path has led to.
-  private var states: [[Int]] = []
-  private var numbers: [[Int]: Int] = [:]
+  private var states: [[UInt32]] = []
+  private var numbers: [[UInt32]: Int] = [:]
+  /// How many were made, also of those that were dropped.
+  private var made = 0
+  /// What the states take.
+  private(set) var memory = 0
   /// For each state the next one for each byte, plus one; 0 where it is not known yet.
   private var transitions: [UInt32] = []
   /// For each state the rule that wins if the path ends there; nil inside where none does.
@@ -41,7 +50,8 @@ struct RuleMatcher {
       let found = try add(.found(rule: number))
       beginnings.append(try compile(PathPattern(rule.pattern), before: found))
     }
-    _ = try state(for: closure(of: beginnings, atStart: true, atEnd: false))
+    first = closure(of: beginnings, atStart: true, atEnd: false)
+    _ = try state(for: first)
   }
 
   /// The number of the rule for a path, which is not empty; nil if none has anything to say about it.
@@ -62,23 +72,39 @@ struct RuleMatcher {
   private mutating func follow(_ state: Int, _ byte: UInt8) throws(Finding) -> Int {
     var next = beginnings
     for index in states[state] {
-      switch steps[index] {
+      switch steps[Int(index)] {
       case .byte(let set, let following) where set.contains(byte): next.append(following)
       // Found once, found for good.
       case .found: next.append(index)
       default: break
       }
     }
-    let target = try self.state(for: closure(of: next, atStart: false, atEnd: false))
+    let set = closure(of: next, atStart: false, atEnd: false)
+    if memory >= Self.memoryLimit {
+      dropStates()
+      _ = try self.state(for: first)
+      return try self.state(for: set)
+    }
+    let target = try self.state(for: set)
     transitions[state << 8 | Int(byte)] = UInt32(target) + 1
     return target
   }
 
-  private mutating func state(for set: [Int]) throws(Finding) -> Int {
+  private mutating func dropStates() {
+    states = []
+    numbers = [:]
+    transitions = []
+    winners = []
+    memory = 0
+  }
+
+  private mutating func state(for set: [UInt32]) throws(Finding) -> Int {
     if let number = numbers[set] { return number }
-    guard states.count < Self.stateLimit else {
+    guard made < Self.stateLimit else {
       throw Finding(.badRules, detail: "the rules are too complex")
     }
+    made += 1
+    memory += (set.count + 256) * MemoryLayout<UInt32>.stride
     let number = states.count
     states.append(set)
     numbers[set] = number
@@ -88,12 +114,12 @@ struct RuleMatcher {
   }
 
   /// All steps that can be taken from some without another byte.
-  private func closure(of first: [Int], atStart: Bool, atEnd: Bool) -> [Int] {
-    var reached: Set<Int> = []
+  private func closure(of first: [UInt32], atStart: Bool, atEnd: Bool) -> [UInt32] {
+    var reached: Set<UInt32> = []
     var pending = first
     while let index = pending.popLast() {
       guard reached.insert(index).inserted else { continue }
-      switch steps[index] {
+      switch steps[Int(index)] {
       case .split(let one, let other): pending += [one, other]
       case .start(let next): if atStart { pending.append(next) }
       case .end(let next): if atEnd { pending.append(next) }
@@ -106,7 +132,7 @@ struct RuleMatcher {
   private func winner(in state: Int) -> Int? {
     var best: Int?
     for index in closure(of: states[state], atStart: false, atEnd: true) {
-      guard case .found(let rule) = steps[index] else { continue }
+      guard case .found(let rule) = steps[Int(index)] else { continue }
       // Of equals the first.
       if let other = best, weights[rule] < weights[other] || weights[rule] == weights[other] && rule > other {
         continue
@@ -118,14 +144,14 @@ struct RuleMatcher {
 
   // MARK: Steps
 
-  private mutating func add(_ step: Step) throws(Finding) -> Int {
+  private mutating func add(_ step: Step) throws(Finding) -> UInt32 {
     guard steps.count < Self.stepLimit else { throw Finding(.badRules, detail: "the rules are too long") }
     steps.append(step)
-    return steps.count - 1
+    return UInt32(steps.count - 1)
   }
 
   /// Adds the steps of a pattern that leads to `next`; returns the first.
-  private mutating func compile(_ pattern: PathPattern, before next: Int) throws(Finding) -> Int {
+  private mutating func compile(_ pattern: PathPattern, before next: UInt32) throws(Finding) -> UInt32 {
     visits += 1
     guard visits < Self.visitLimit else { throw Finding(.badRules, detail: "the rules are too long") }
     switch pattern {
@@ -137,7 +163,7 @@ struct RuleMatcher {
       for part in parts.reversed() { first = try compile(part, before: first) }
       return first
     case .choice(let branches):
-      var first: Int?
+      var first: UInt32?
       for branch in branches.reversed() {
         let this = try compile(branch, before: next)
         first = if let other = first { try add(.split(this, other)) } else { this }
@@ -150,7 +176,7 @@ struct RuleMatcher {
       } else {
         // A loop: its split is there before what it leads to.
         let loop = try add(.split(next, next))
-        steps[loop] = .split(try compile(part, before: loop), next)
+        steps[Int(loop)] = .split(try compile(part, before: loop), next)
         first = loop
       }
       for _ in 0..<low { first = try compile(part, before: first) }

@@ -12,10 +12,12 @@ final class SealReader {
 
   private let progress: ReadProgress?
   private let known: KnownDigests?
+  private let bounds: VerificationBounds?
 
-  init(_ progress: ReadProgress?, _ known: KnownDigests?) {
-    self.progress = progress
-    self.known = known
+  init(_ bundle: CodeBundle) {
+    progress = bundle.progress
+    known = bundle.known
+    bounds = bundle.bounds
   }
 
   /// Whether the last file had an extended attribute that no seal covers and that programs take for part of
@@ -70,10 +72,16 @@ final class SealReader {
     // A read that did not fill the buffer has come to the end, if it is where the file was to end: for a
     // small file, a call less.
     if start >= size, start % buffer.count != 0 { return nil }
+    // A file may be as long as a disk is large, and longer with holes.
+    if start > 0, let end = bounds?.end { throw end }
     let count = try Finding.instead(of: .unreadable, path) { () throws(Errno) in
       try file.read(into: buffer, at: Int64(start))
     }
     guard count > 0 else { return nil }
+    // One that somebody goes on writing to has no end.
+    guard count <= size - start else {
+      throw Finding(.unreadable, path, detail: "it grew while it was read")
+    }
     offset += count
     progress?.add(bytes: count)
     return UnsafeRawBufferPointer(rebasing: buffer[..<count])

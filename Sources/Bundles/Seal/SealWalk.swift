@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Synchronization
 
 /// One object that a walk through a bundle came by.
 struct SealItem: Equatable, Sendable {
@@ -31,8 +32,9 @@ enum SealPurpose: Sendable {
 /// A walk through the files of a bundle that its seal should cover, by several threads.
 ///
 /// A thread takes a directory, reads its names, and makes new work of the directories and of its files in
-/// handfuls. Directories are opened from their parents' descriptors when they are walked, so the open ones
-/// are those on the way to what waits.
+/// handfuls. Of a large directory it reads some names; the rest waits until all is done that they have led
+/// to, so that few names are in memory at once. Directories are opened from their parents' descriptors when
+/// they are walked, so the open ones are those on the way to what waits.
 final class SealWalk: Sendable {
   /// How deep directories may be in each other; each level on the way is an open descriptor.
   static let depthLimit = 100
@@ -53,6 +55,8 @@ final class SealWalk: Sendable {
     /// Relative to the base; ends in a slash unless it is the base.
     let prefix: String
     let depth: Int
+    /// Those that were read; whoever lists the directory has them meanwhile.
+    let names = Mutex(Names())
 
     init(_ owned: consuming OwnedFD, prefix: String, depth: Int) {
       self.owned = owned
@@ -61,9 +65,18 @@ final class SealWalk: Sendable {
     }
   }
 
+  /// Names that were read in one directory.
+  struct Names: Sendable {
+    var count = 0
+    /// Each by what it is without its case and spelling.
+    var spellings: [String: String] = [:]
+  }
+
   enum Work: Sendable {
     /// The directory of this name in another; without a name the base.
     case directory(String, in: Directory?)
+    /// What is in one and was not listed yet.
+    case rest(of: Directory)
     case files([WalkFile], in: Directory)
   }
 
@@ -85,6 +98,8 @@ final class SealWalk: Sendable {
 
   struct WalkFile: Sendable {
     let name: String
+    /// Relative to the base.
+    let path: String
     let isOptional: Bool
     let wanted: ResourceSeal.Algorithm?
     let wantsFirstVersion: Bool

@@ -5,6 +5,7 @@ internal import CLinux
 internal import Glibc
 internal import LinuxIO
 internal import PropertyLists
+internal import Synchronization
 
 /// One thread of a walk.
 final class SealWalker {
@@ -20,7 +21,7 @@ final class SealWalker {
 
   init(walk: SealWalk, matcher: RuleMatcher, firstVersion: SealWalk.FirstVersion?) {
     self.walk = walk
-    reader = SealReader(walk.bundle.progress, walk.bundle.known)
+    reader = SealReader(walk.bundle)
     self.matcher = matcher
     self.firstVersion = firstVersion
   }
@@ -28,17 +29,25 @@ final class SealWalker {
   deinit { walk.report(items, findings) }
 
   func work(on work: SealWalk.Work) {
+    if walk.bundle.bounds?.end != nil { return }
     switch work {
     case .directory(let name, let parent):
       let path = (parent?.prefix ?? "") + name
       do throws(Finding) {
         try self.list(open(name, in: parent, path))
       } catch {
-        findings.append(error)
+        add(error)
       }
+    case .rest(let directory):
+      do throws(Finding) { try list(directory) } catch { add(error) }
     case .files(let files, let directory):
       for file in files { examine(file, in: directory) }
     }
+  }
+
+  private func add(_ finding: Finding) {
+    findings.append(finding)
+    walk.bundle.bounds?.addFinding()
   }
 
   // MARK: Directories
@@ -64,33 +73,45 @@ final class SealWalker {
   }
 
   private func list(_ directory: SealWalk.Directory) throws(Finding) {
-    let entries = try Finding.instead(of: .unreadable, String(directory.prefix.dropLast())) {
-      () throws(Errno) in
-      try directory.owned.fd.entries(atMost: SealWalk.entryLimit)
+    var names = directory.names.withLock { names in
+      defer { names = SealWalk.Names() }
+      return names
     }
-    var spellings: [String: String] = [:]
+    let known = names.count
+    let (entries, isEnd) = try Finding.instead(of: .unreadable, String(directory.prefix.dropLast())) {
+      () throws(Errno) in
+      let next = try directory.owned.fd.nextEntries()
+      guard known + next.entries.count <= SealWalk.entryLimit else { throw .EOVERFLOW }
+      return next
+    }
+    names.count += entries.count
     var directories: [SealWalk.Work] = []
     var files: [SealWalk.WalkFile] = []
     for (bytes, type) in entries {
       guard let name = Self.sealable(bytes) else {
-        findings.append(Finding(.badName, directory.prefix + String(decoding: bytes, as: UTF8.self)))
+        add(Finding(.badName, directory.prefix + String(decoding: bytes, as: UTF8.self)))
         continue
       }
       let path = directory.prefix + name
       if let control = SealLayout.control(in: name) {
-        findings.append(Finding(.badName, path, detail: control))
+        add(Finding(.badName, path, detail: control))
         continue
       }
-      if let other = spellings.updateValue(name, forKey: name.folded) {
-        findings.append(Finding(.ambiguousNames, path, detail: other))
+      if let other = names.spellings.updateValue(name, forKey: name.folded) {
+        add(Finding(.ambiguousNames, path, detail: other))
       }
       do throws(Finding) {
         try sort(name, path, type, in: directory, &directories, &files)
       } catch {
-        findings.append(error)
+        add(error)
       }
     }
-    // Those that are added last are taken first: the files, whose directory is open.
+    // Those that are added last are taken first: the files, whose directory is open, and the rest after all
+    // that is in the directories.
+    if !isEnd {
+      directory.names.withLock { $0 = names }
+      walk.stack.add([.rest(of: directory)])
+    }
     walk.stack.add(directories)
     walk.stack.add(
       stride(from: 0, to: files.count, by: Self.handful).map {
@@ -114,13 +135,17 @@ final class SealWalker {
     let rule = try matcher.rule(for: path.utf8).map { walk.rules.rules[$0] }
     let entry: ResourceSeal.Entry? =
       if case .verifying(let seal) = walk.purpose { seal.entry(for: path) } else { nil }
+    // Where the seal has the same path in memory, it is not kept again.
+    let path = entry?.path ?? path
     // What is in the seal is held against it, whatever the rules say.
     let isSealed = entry != nil || rule.map { !$0.isOmitted } ?? false
+    if entry == nil { account(for: path, name, isDirectory: Int32(type) == Int32(DT_DIR)) }
     let isOptional = rule?.isOptional ?? false
     switch Int32(type) {
     case Int32(DT_DIR):
       if let rule, rule.isNested, name.utf8.contains(0x2e) {
         items.append(SealItem(path: path, kind: .nested, isOptional: isOptional))
+        if entry == nil { walk.bundle.bounds?.addFinding() }
       } else {
         items.append(SealItem(path: path, kind: .directory, isOptional: isOptional))
         directories.append(.directory(name, in: directory))
@@ -132,6 +157,7 @@ final class SealWalker {
         SealItem(
           path: path, kind: .symlink(target: try target(of: name, path, in: directory)),
           isOptional: isOptional))
+      if entry == nil { walk.bundle.bounds?.addFinding() }
     case Int32(DT_REG):
       guard isSealed else { return }
       files.append(try file(name, path, entry, isOptional: isOptional))
@@ -145,12 +171,24 @@ final class SealWalker {
     guard case .sealing = walk.purpose else {
       var wanted: ResourceSeal.Algorithm?
       if case .file(let algorithm, _)? = entry?.content { wanted = algorithm }
-      return SealWalk.WalkFile(name: name, isOptional: isOptional, wanted: wanted, wantsFirstVersion: false)
+      return SealWalk.WalkFile(
+        name: name, path: path, isOptional: isOptional, wanted: wanted, wantsFirstVersion: false)
     }
     let isInFirst = try firstVersion?.covers(path) ?? false
     return SealWalk.WalkFile(
-      name: name, isOptional: isOptional, wanted: .sha256, wantsFirstVersion: isInFirst)
+      name: name, path: path, isOptional: isOptional, wanted: .sha256, wantsFirstVersion: isInFirst)
   }
+
+  /// Takes account of what the seal does not list: there may be as much of it as whoever has copied the
+  /// bundle likes.
+  private func account(for path: String, _ name: String, isDirectory: Bool) {
+    guard let bounds = walk.bundle.bounds, case .verifying(let seal) = walk.purpose else { return }
+    if isDirectory, seal.hasEntry(in: path) { return }
+    bounds.take(Self.smallChange + 2 * name.utf8.count + (isDirectory ? path.utf8.count : 0))
+  }
+
+  /// About what it takes to keep a name and an item, without their texts.
+  private static let smallChange = 300
 
   /// What no rule is asked about: the signature, a link to it, the store's receipt, and the main executable.
   private func isExcluded(_ path: String, _ type: UInt8) throws(Finding) -> Bool {
@@ -192,7 +230,7 @@ final class SealWalker {
   }
 
   private func examine(_ file: SealWalk.WalkFile, in directory: SealWalk.Directory) {
-    let path = directory.prefix + file.name
+    let path = file.path
     do throws(Finding) {
       let digests = try reader.digests(
         of: file.name, path, in: directory.owned.fd, file.wanted, firstVersion: file.wantsFirstVersion)
@@ -200,9 +238,11 @@ final class SealWalker {
         SealItem(
           path: path, kind: .file(digest: digests.wanted, firstVersion: digests.firstVersion),
           isOptional: file.isOptional))
-      if reader.hasSideband { findings.append(Finding(.sideband, path)) }
+      // The seal says nothing of it, or that it is no file.
+      if file.wanted == nil { walk.bundle.bounds?.addFinding() }
+      if reader.hasSideband { add(Finding(.sideband, path)) }
     } catch {
-      findings.append(error)
+      add(error)
     }
   }
 }
