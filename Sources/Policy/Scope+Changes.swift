@@ -32,11 +32,13 @@ extension Scope {
   /// Follows what was granted, which was moved with everything in it: from the first path of each of
   /// `moves` to the second.
   ///
-  /// What has moved keeps its positions. What was not granted stays with its path.
+  /// What has moved keeps its positions. What was not granted stays with its path, also what its user
+  /// has consented to.
   @discardableResult
   package mutating func follow(_ moves: [(old: [[UInt8]], new: [[UInt8]])]) -> Followed {
     var followed = Followed()
-    let staying = permanent.filter { place in moves.contains { place.path.starts(with: $0.old) } }
+    let staying = moves.compactMap { find($0.old) }.flatMap { claims(of: $0, at: path(of: $0)) }
+      .filter { $0.maker != .grant }
     followed.isElsewhere = !staying.isEmpty
     for place in staying { take(place) }
     var moved: [(index: Int, path: [[UInt8]])] = []
@@ -74,16 +76,14 @@ extension Scope {
 
   mutating func put(_ place: ScopePlace) {
     guard let index = make(place.path) else { return }
-    let claim = Claim(reach: place.reach, isSubtree: place.isSubtree)
+    let claim = Claim(reach: place.reach, isSubtree: place.isSubtree, maker: place.maker)
     guard !places[index].claims.contains(claim) else { return }
-    if !place.reach.contains(.revocable) { permanent.insert(place) }
     change(index) { $0.append(claim) }
   }
 
   mutating func take(_ place: ScopePlace) {
-    let claim = Claim(reach: place.reach, isSubtree: place.isSubtree)
+    let claim = Claim(reach: place.reach, isSubtree: place.isSubtree, maker: place.maker)
     guard let index = find(place.path), places[index].claims.contains(claim) else { return }
-    permanent.remove(place)
     change(index) { $0.removeAll { $0 == claim } }
   }
 
@@ -95,6 +95,7 @@ extension Scope {
     for claim in places[index].claims {
       if claim.isSubtree { places[index].inside.add(claim.reach) } else { places[index].own.add(claim.reach) }
     }
+    if places[index].isPrivate { privatePlaces.insert(index) } else { privatePlaces.remove(index) }
     guard index != 0 else { return spread(from: index) }
     let apart = (places[index].isApart ? 1 : 0) - (before.isApart ? 1 : 0)
     count(places[index].claims.count - before.claims.count, apart: apart, above: index)
@@ -226,6 +227,7 @@ extension Scope {
     var waiting = [top]
     while let index = waiting.popLast() {
       let place = places[index]
+      privatePlaces.remove(index)
       places[index].claims = []
       places[index].own = Statement()
       places[index].inside = Statement()
@@ -246,7 +248,9 @@ extension Scope {
     var found: [ScopePlace] = []
     var waiting = [(top, path)]
     while let (index, path) = waiting.popLast() {
-      found += places[index].claims.map { ScopePlace(path, $0.reach, isSubtree: $0.isSubtree) }
+      found += places[index].claims.map {
+        ScopePlace(path, $0.reach, isSubtree: $0.isSubtree, by: $0.maker)
+      }
       var child = places[index].firstChild
       while child != 0 {
         waiting.append((child, path + [places[child].name]))
@@ -305,7 +309,6 @@ extension Scope {
         if let kept = new[above] { followed[Position(place: index)] = smaller.unnamed(in: kept) }
       }
     }
-    smaller.permanent = permanent
     smaller.siblings = siblings.compactMapValues { $0.moved(new) }
     smaller.crowd = max(4096, 2 * smaller.places.count)
     self = smaller

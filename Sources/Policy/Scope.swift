@@ -3,22 +3,38 @@
 
 /// One part of the tree that a view has.
 package struct ScopePlace: Hashable, Sendable {
+  /// By what an app has it.
+  ///
+  /// What one of them has said, no other takes back.
+  package enum Maker: Sendable {
+    /// It is the app's own, or its signature opens it.
+    case launch
+    /// Its user, or an administrator, has decided about a service.
+    case consent
+    /// Its user has granted it. It alone goes along when what it is for is renamed.
+    case grant
+  }
+
   /// Names below the root of the tree.
   package let path: [[UInt8]]
-  /// With ``Reach/revocable`` if it was granted by the user.
+  /// With ``Reach/revocable`` if its user may take it back.
   package let reach: Reach
   /// Whether it is the place with all that is in it, or that one object alone.
   package let isSubtree: Bool
+  package let maker: Maker
 
-  package init(_ path: [[UInt8]], _ reach: Reach, isSubtree: Bool = true) {
+  /// Without a maker, what its user may take back is a grant.
+  package init(_ path: [[UInt8]], _ reach: Reach, isSubtree: Bool = true, by maker: Maker? = nil) {
     self.path = path
     self.reach = reach
     self.isSubtree = isSubtree
+    self.maker = maker ?? (reach.contains(.revocable) ? .grant : .launch)
   }
 
   /// `path` is relative to the root of the tree.
-  package init(_ path: String, _ reach: Reach, isSubtree: Bool = true) {
-    self.init(path.utf8.split(separator: UInt8(ascii: "/")).map(Array.init), reach, isSubtree: isSubtree)
+  package init(_ path: String, _ reach: Reach, isSubtree: Bool = true, by maker: Maker? = nil) {
+    self.init(
+      path.utf8.split(separator: UInt8(ascii: "/")).map(Array.init), reach, isSubtree: isSubtree, by: maker)
   }
 
   /// The path, for people.
@@ -77,6 +93,7 @@ package struct Scope: Sendable {
   struct Claim: Equatable, Sendable {
     let reach: Reach
     let isSubtree: Bool
+    let maker: ScopePlace.Maker
   }
 
   struct Place: Sendable {
@@ -113,6 +130,9 @@ package struct Scope: Sendable {
     /// Whether nothing that is said of what is around it holds for it.
     var isApart: Bool { !own.permanent.isDisjoint(with: [.apart, .asks, .asksUnlessGranted]) }
 
+    /// Whether it is said to take its user's consent.
+    var isPrivate: Bool { !own.permanent.isDisjoint(with: [.asks, .asksUnlessGranted]) }
+
     /// Whether it says nothing of what is in it before its user has consented, whatever is said of all that
     /// is around it.
     ///
@@ -145,8 +165,8 @@ package struct Scope: Sendable {
   var children: [Child: Int] = [:]
   /// Whether a name stands for what it is in any spelling: then children are known by ``foldedName(_:)``.
   let ignoresCase: Bool
-  /// The claims that no user has granted: they stay with their paths.
-  var permanent: Set<ScopePlace> = []
+  /// The places that take their user's consent.
+  var privatePlaces: Set<Int> = []
   var siblings: [SiblingObject.Number: Sibling] = [:]
   /// With so many places it is time to look for some that are of no use any more.
   var crowd = 4096
@@ -228,33 +248,17 @@ package struct Scope: Sendable {
   }
 
   /// Whether anything in it takes its user's consent.
-  package var hasPrivatePlaces: Bool {
-    permanent.contains { !$0.reach.isDisjoint(with: [.asks, .asksUnlessGranted]) }
-  }
+  package var hasPrivatePlaces: Bool { !privatePlaces.isEmpty }
 
   /// The path of a place that takes its user's consent; nil for any other position.
   package func path(ofPrivate position: Position) -> [[UInt8]]? {
-    guard var index = index(position), places[index].asks else { return nil }
-    var path: [[UInt8]] = []
-    while index != 0 {
-      path.append(places[index].name)
-      index = places[index].parent
-    }
-    return path.reversed()
+    guard let index = index(position), places[index].asks else { return nil }
+    return path(of: index)
   }
 
   /// All places that have a path of their own.
   package var namedPlaces: [(path: [[UInt8]], position: Position)] {
-    places.indices.dropFirst().compactMap { index in
-      var path: [[UInt8]] = []
-      var at = index
-      while at != 0 {
-        if places[at].name.isEmpty { return nil }
-        path.append(places[at].name)
-        at = places[at].parent
-      }
-      return (path.reversed(), Position(place: index))
-    }
+    places.indices.filter { $0 != 0 && !isInterior($0) }.map { (path(of: $0), Position(place: $0)) }
   }
 
   // MARK: By number
@@ -262,6 +266,17 @@ package struct Scope: Sendable {
   func index(_ position: Position) -> Int? {
     guard let index = position.placeIndex, places.indices.contains(index) else { return nil }
     return index
+  }
+
+  /// The names of a place that has one, and of those that it is in.
+  func path(of place: Int) -> [[UInt8]] {
+    var names: [[UInt8]] = []
+    var index = place
+    while index != 0 {
+      names.append(places[index].name)
+      index = places[index].parent
+    }
+    return names.reversed()
   }
 
   func isInterior(_ index: Int) -> Bool { index != 0 && places[index].name.isEmpty }

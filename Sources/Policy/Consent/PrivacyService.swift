@@ -158,7 +158,8 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
 
   /// What an app has of it without its user's consent: that there is such a place.
   package func withoutConsent(home: String) -> ScopePlace {
-    ScopePlace(place(home: home), isForChoosers ? .asksUnlessGranted : .asks, isSubtree: false)
+    ScopePlace(
+      place(home: home), isForChoosers ? .asksUnlessGranted : .asks, isSubtree: false, by: .consent)
   }
 
   /// What an app has of it with its user's consent; of folders and volumes, what its signature says of files
@@ -170,9 +171,9 @@ package enum PrivacyService: String, Codable, CaseIterable, Sendable {
   ) -> [ScopePlace] {
     let isWritable = isWritable(writesChosenFiles: writesChosenFiles)
     let reach: Reach = isWritable ? [.read, .write, .revocable] : [.read, .revocable]
-    let place = ScopePlace(place(home: home), reach)
+    let place = ScopePlace(place(home: home), reach, by: .consent)
     let contents = contents(allMusic: allMusic)
-    return contents.isEmpty ? [place] : contents.map { ScopePlace(place.path + [$0], reach) }
+    return contents.isEmpty ? [place] : contents.map { ScopePlace(place.path + [$0], reach, by: .consent) }
   }
 }
 

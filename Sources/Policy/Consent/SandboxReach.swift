@@ -59,7 +59,7 @@ package struct SandboxReach: Equatable, Sendable {
   /// What is in the view of a service while its user has not consented.
   package func places(without service: PrivacyService) -> [ScopePlace] {
     let reach = service.withoutConsent(home: home).reach
-    return places(of: service).map { ScopePlace($0, reach, isSubtree: false) }
+    return places(of: service).map { ScopePlace($0, reach, isSubtree: false, by: .consent) }
   }
 
   /// What is in the view of a service with its user's consent.
@@ -121,6 +121,6 @@ extension ScopePlace {
     let rest = path.count > place.count ? path.dropFirst(place.count) : place.dropFirst(path.count)
     // Nothing that is private is run.
     return ScopePlace(
-      names + rest, reach.intersection([.read, .write]).union(.revocable), isSubtree: isSubtree)
+      names + rest, reach.intersection([.read, .write]).union(.revocable), isSubtree: isSubtree, by: .consent)
   }
 }

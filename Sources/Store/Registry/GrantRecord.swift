@@ -37,6 +37,7 @@ package struct GrantRecord: Equatable, Sendable {
 
   /// What of the tree that is.
   package var place: ScopePlace {
-    ScopePlace(path, isWritable ? [.read, .write, .revocable] : [.read, .revocable], isSubtree: isDirectory)
+    let reach: Reach = isWritable ? [.read, .write, .revocable] : [.read, .revocable]
+    return ScopePlace(path, reach, isSubtree: isDirectory, by: .grant)
   }
 }

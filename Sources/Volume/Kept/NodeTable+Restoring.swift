@@ -125,6 +125,27 @@ extension NodeTable {
     }
   }
 
+  /// The nodes that are at most so many names below some directories.
+  func below(_ directories: [ObjectNumber: Int]) -> [(id: NodeID, number: ObjectNumber)] {
+    guard let deepest = directories.values.max() else { return [] }
+    return state.withLock { state in
+      var found: [(id: NodeID, number: ObjectNumber)] = []
+      state.slab.forEach { index, node in
+        guard index != Self.rootIndex else { return }
+        var parent = node.pointee.parent
+        for depth in 1...max(1, deepest) {
+          guard let above = state.slab.slot(parent), above.pointee.isInUse else { return }
+          if directories[above.pointee.number].map({ depth <= $0 }) == true {
+            found.append((Self.id(index, node.pointee.generation), node.pointee.number))
+            return
+          }
+          parent = above.pointee.parent
+        }
+      }
+      return found
+    }
+  }
+
   /// Gives all nodes their positions in a scope that was made again, which numbers its places otherwise.
   ///
   /// `places` are the objects whose positions are known; all others are inside of one of those.

@@ -26,7 +26,7 @@ extension View {
   /// Where an object is; what has been removed is where its directory is, if all in there is in one reach.
   ///
   /// A name in a path may be anybody's by now, so what it leads to is compared.
-  private func position(of object: FD, _ number: ObjectNumber, in scope: Scope) -> Position? {
+  func position(of object: FD, _ number: ObjectNumber, in scope: Scope) -> Position? {
     guard let status = try? object.status(), let path = volume.kernelPath(of: object), !path.isEmpty else {
       return nil
     }

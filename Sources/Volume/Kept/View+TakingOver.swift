@@ -45,10 +45,36 @@ extension View {
   func takeOver() {
     let scope = self.scope.value
     if scope.root.throughout == nil {
-      let places = volume.objects(with: scope, for: audience.user ?? 0)
-      nodes.relocate(in: scope, places.merging(positionsElsewhere(in: scope)) { place, _ in place })
+      let (places, unknown) = volume.objects(with: scope, for: audience.user ?? 0)
+      let named = positions(below: unknown, in: scope, besides: places)
+      let known = places.merging(named) { place, _ in place }
+      nodes.relocate(in: scope, known.merging(positionsElsewhere(in: scope)) { place, _ in place })
     }
     countWhatIsOpen()
+  }
+
+  /// The positions of what the kernel knows so far below some directories, by the names that it has now.
+  ///
+  /// No directory is listed: its user may have put any number of names there, and nobody is served before.
+  private func positions(
+    below directories: [ObjectNumber: Int], in scope: Scope, besides known: [ObjectNumber: Position]
+  ) -> [ObjectNumber: Position] {
+    var found: [ObjectNumber: Position] = [:]
+    for (id, number) in nodes.below(directories) where known[number] == nil {
+      guard volume.mayAskForName(for: audience.user ?? 0),
+        volume.attached.queue(ofDevice: number.device) == nil,
+        let object = try? nodes.referenceAnywhere(to: id, isNamed: false),
+        let status = try? object.fd.status()
+      else {
+        // It may be what is private in another spelling. Whoever looks it up again finds it.
+        if volume.settings.ignoresCase { found[number] = .nowhere }
+        continue
+      }
+      // What has been removed has no name that could say anything.
+      if status.st_nlink == 0 { continue }
+      found[number] = position(of: object.fd, number, in: scope) ?? .nowhere
+    }
+    return found
   }
 
   /// Charges for what another worker has left open, and counts it.
@@ -96,29 +122,37 @@ extension View {
 }
 
 extension Volume {
-  /// The objects that have places of their own in a scope.
-  fileprivate func objects(with scope: Scope, for user: UInt32) -> [ObjectNumber: Position] {
+  /// The objects that have places of their own in a scope; and the directories so far below which others may
+  /// have some, by patterns or in other spellings.
+  fileprivate func objects(
+    with scope: Scope, for user: UInt32
+  ) -> (found: [ObjectNumber: Position], unknown: [ObjectNumber: Int]) {
     var found: [ObjectNumber: Position] = [:]
+    var unknown: [ObjectNumber: Int] = [:]
     for (path, position) in scope.namedPlaces {
-      if let suffix = path.last.flatMap(ScopePlace.suffix) {
-        for object in objects(in: Array(path.dropLast()), endingIn: suffix) { found[object] = position }
-      } else if let object = resolvedPath(along: path, for: user).found {
+      let first = path.firstIndex { ScopePlace.suffix(ofPattern: $0) != nil }
+      let resolved = resolvedPath(along: Array(path[..<(first ?? path.count)]), for: user)
+      if first == nil, let object = resolved.found {
         found[object.number] = position
+      } else if settings.ignoresCase || resolved.found != nil,
+        let directory = resolved.found?.number ?? resolved.steps.last?.directory
+      {
+        let depth = path.count - (resolved.found == nil ? resolved.steps.count - 1 : first ?? path.count)
+        unknown[directory] = max(depth, unknown[directory] ?? 0)
       }
     }
-    return found
+    return (found, unknown)
   }
 
-  /// The objects in a directory whose names end so.
-  private func objects(in path: [[UInt8]], endingIn suffix: ArraySlice<UInt8>) -> [ObjectNumber] {
-    guard let directory = try? tree.openDirectory(at: path), let entries = try? directory.fd.entries() else {
-      return []
-    }
-    let named = entries.filter {
-      $0.name.count > suffix.count && $0.name.suffix(suffix.count).elementsEqual(suffix)
-    }
-    return named.compactMap { entry in
-      try? entry.name.withName { (name) throws(Errno) in ObjectNumber(try directory.fd.status(of: name)) }
+  /// Whether one more name of a user's may be asked for before anybody is served: a user may have many views,
+  /// and the kernel may know much in each.
+  fileprivate func mayAskForName(for user: UInt32) -> Bool {
+    namesAsked.withLock { asked in
+      asked[user, default: 0] += 1
+      return asked[user, default: 0] <= Self.mostNamesAsked
     }
   }
+
+  /// That takes some tenths of a second.
+  private static let mostNamesAsked = 4096
 }
