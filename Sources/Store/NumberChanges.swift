@@ -28,7 +28,7 @@ extension Store {
     // First, since by what is decided the rest is found again. If we are stopped before that follows, it has
     // no proof any more, and is forgotten.
     var left = try give(strays, in: registry)
-    left.formUnion(try followRemoved(inHome: home, in: registry))
+    left.formUnion(try followRemoved(inHome: home, in: registry, accounts))
     left.formUnion(changes.moves.keys)
     left.formUnion(changes.former)
     // What they did is nobody else's business; each entry says by number whose it is.

@@ -83,6 +83,33 @@ struct ExchangedNumbersTests {
     try expectExchanged()
   }
 
+  /// The attack: root removes the home of one of them before the numbers are followed.
+  ///
+  /// What was removed from it goes with it, and what the other one has decided under that number stays.
+  @Test func whatWasRemovedGoesWithItsHome() throws {
+    try shop.succeed("uninstall", Self.app)
+    // With an app goes what was decided about it.
+    try shop.succeed("install", try shop.make("Notes", version: "1.0", in: "again"))
+    for (account, decision) in [(anna, "allow"), (ben, "deny")] {
+      let decided = try shop.run(as: account, "consent", decision, Self.app, "contacts")
+      try #require(decided.status == 0, "\(decided)")
+    }
+    try exchange()
+    try shop.succeed("user", "remove", anna.account.name, "--delete-home")
+    func sql(_ text: String) throws -> String {
+      try Program.run(["sqlite3", shop.mounted.store + "/state/insula.db", text]).output
+    }
+    let rows = "SELECT count(*) FROM removed WHERE deleting = 0 AND path LIKE 'Users/"
+    #expect(try sql("\(rows)\(anna.account.name)/%'") == "0\n")
+    #expect(try sql("\(rows)\(ben.account.name)/%'") == "1\n")
+    #expect(try sql("SELECT allowed FROM consents WHERE user = \(ben.account.uid)") == "0\n")
+    try shop.succeed("restart", shop.mounted.store, store: false)
+    // Ben has the number that Anna had.
+    let his = try shop.run(as: anna, "removed", "list", "--json")
+    #expect(his.output.contains(ben.account.name) && !his.output.contains(anna.account.name), "\(his)")
+    #expect(try sql("SELECT allowed FROM consents WHERE user = \(anna.account.uid)") == "0\n")
+  }
+
   /// What was removed stays with its home: nobody gets the other one's, and root removes with a home nothing
   /// of the other one.
   @Test(arguments: [false, true]) func whatWasRemovedStaysWithItsHome(removingBens: Bool) throws {
@@ -106,6 +133,7 @@ struct ExchangedNumbersTests {
       let refused = try shop.run(as: anna, ["removed"] + words)
       #expect(refused.status == 1, "\(refused)")
     }
+    _ = try shop.run(as: anna, "purge", "--to", "100%")
     if removingBens { try shop.succeed("user", "remove", ben.account.name, "--delete-home") }
     try shop.succeed("restart", shop.mounted.store, store: false)
     let his = try shop.run(as: anna, "removed", "list", "--json")
