@@ -64,7 +64,10 @@ extension AppRequestHandler {
   ) throws(ControlFailure) {
     if caller.uid != 0, caller.uid != ProcessID.user { throw ControlFailure("only root may do this", .EPERM) }
     guard deletingRemoved else {
-      return try explaining { () throws(AppFailure) in try followNumbers(inHome: name) }
+      try explaining { () throws(AppFailure) in try followNumbers(inHome: name) }
+      do throws(StoreError) { return try store.requireFollowed(home: name, in: registry) } catch {
+        throw ControlFailure(error)
+      }
     }
     Pace.giveWay()
     let pace = Pace(most: .max)

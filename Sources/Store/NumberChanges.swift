@@ -163,6 +163,18 @@ extension Store {
     return strays
   }
 
+  /// Throws if what lies in a home can't be noted for its owner before that is done for another home: the two
+  /// accounts have exchanged their numbers, and have the same app.
+  package func requireFollowed(home: String, in registry: Registry) throws(StoreError) {
+    let strays = try strays(in: registry, nil)
+    for stray in strays where stray.home.hasSameBytes(as: home) {
+      let other = strays.first { other in
+        other.group == stray.group && other.former == stray.owner && !other.home.hasSameBytes(as: home)
+      }
+      if let other { throw .numberOfOther(user: stray.owner, name: other.home, number: other.owner) }
+    }
+  }
+
   /// Notes strays for the owners of their homes, and gives the numbers that have lost something by that.
   ///
   /// Those of one identifier together, since they may make room for each other. Where an owner has another
