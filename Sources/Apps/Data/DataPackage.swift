@@ -143,7 +143,7 @@ extension AppContainer {
     } catch .EEXIST {
       throw .exists(path: target)
     } catch {
-      throw failure ?? .failed(doing: "create", path: target, errno: error)
+      throw failure ?? .failed(doing: "make", path: target, errno: error)
     }
     return DataReport(count: copy.count, omissions: copy.omissions)
   }

@@ -59,7 +59,7 @@ package struct ITunesExport {
     } catch .ENOTEMPTY, .EEXIST, .ENOTDIR {
       throw .notEmpty(path: target)
     } catch {
-      throw failure ?? .failed(doing: "create", path: target, errno: error)
+      throw failure ?? .failed(doing: "make", path: target, errno: error)
     }
     return result
   }
