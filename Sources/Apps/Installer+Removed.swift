@@ -64,6 +64,16 @@ extension Installer {
     return report
   }
 
+  /// Deletes what was removed from a home that is about to be removed, whoever it is noted for.
+  package func deleteRemoved(inHome name: String, rest: @escaping Pause = {}) throws(AppFailure) {
+    try registered { () throws(StoreError) in
+      let homes = try RemovedHomes(store, registry)
+      for removed in try registry.removedContainers() where homes.isFrom(name, removed) {
+        _ = try containers.delete(removed, rest: rest)
+      }
+    }
+  }
+
   /// Deletes those whose time is over, and goes on with those that others were stopped in.
   package func deleteOldRemoved(
     _ limit: RemovedLimit, _ scope: RecoveryScope = .store,
@@ -73,8 +83,13 @@ extension Installer {
     var failure: StoreError?
     let now = time()
     let outside = try registered { () throws(StoreError) in try registry.namesOfHomesElsewhere() }
+    let homes = try registered { () throws(StoreError) in try RemovedHomes(store, registry) }
+    // What waits for its home is deleted by root alone.
+    func isOver(_ removed: RemovedContainer) -> Bool {
+      limit.isOver(removed: removed.removed, now: now) && homes.isTheirs(removed)
+    }
     for removed in try registered({ () throws(StoreError) in try registry.removedContainers() })
-    where (removed.isBeingDeleted || limit.isOver(removed: removed.removed, now: now))
+    where (removed.isBeingDeleted || isOver(removed))
       && scope.reaches(removed.container.path.utf8, outside: outside) && begins(removed.container.user)
     {
       // One that can't be deleted keeps none of the others.
@@ -97,13 +112,7 @@ extension Installer {
       throw .notAllowed(doing: "look at what others have removed from", path: "\(treePath)/Users")
     }
     return try registered { () throws(StoreError) in
-      var found: [RemovedContainer] = []
-      for removed in try registry.removedContainers(of: user) where !removed.isBeingDeleted {
-        // Accounts may have got other numbers, which those of removed containers follow later.
-        if user != nil, try !store.isOfItsHome(removed, registry) { continue }
-        found.append(removed)
-      }
-      return found
+      try store.removedContainers(ownedBy: user, registry).filter { !$0.isBeingDeleted }
     }
   }
 

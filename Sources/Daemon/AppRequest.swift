@@ -34,6 +34,9 @@ package enum AppRequest: Equatable, Sendable {
   case deleteRemoved(Int64?, of: UInt32?)
   /// Forget what counts for a user, unless they have a home.
   case forget(FormerUser)
+  /// Have what lies in a home be noted for its owner, before the home is removed; or delete what was removed
+  /// from it.
+  case prepareHomeRemoval(String, deletesRemoved: Bool)
   /// Forget the home of that name that was ejected.
   case forgetEjectedHome(String)
   /// Assign a team to the root with that fingerprint, and to no other.
@@ -42,7 +45,7 @@ package enum AppRequest: Equatable, Sendable {
   /// What it has to wait for.
   var queue: ControlQueue {
     switch self {
-    case .purge, .deleteRemoved: .purges
+    case .purge, .deleteRemoved, .prepareHomeRemoval(_, true): .purges
     case .removed: .queries
     default: .changes
     }
@@ -53,12 +56,13 @@ extension AppRequest: Codable {
   private enum Action: String, Codable {
     case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
     case removed, restoreRemoved, deleteRemoved, forget, forgetHome, forgetEjectedHome
-    case assign
+    case prepareHomeRemoval, assign
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
     case whenClosed, purge, utilities, network, number, user, successor, team, root
+    case deletesRemoved
   }
 
   package init(from decoder: any Decoder) throws {
@@ -101,6 +105,9 @@ extension AppRequest: Codable {
           of: try fields.decodeIfPresent(UInt32.self, forKey: .user))
       case .forget: .forget(try former(isHomeAlone: false))
       case .forgetHome: .forget(try former(isHomeAlone: true))
+      case .prepareHomeRemoval:
+        .prepareHomeRemoval(
+          try fields.decode(String.self, forKey: .home), deletesRemoved: try flag(.deletesRemoved))
       case .forgetEjectedHome: .forgetEjectedHome(try fields.decode(String.self, forKey: .home))
       case .assign:
         .assign(
@@ -163,6 +170,10 @@ extension AppRequest: Codable {
       try fields.encode(former.user, forKey: .user)
       try fields.encodeIfPresent(former.removedHome, forKey: .home)
       try fields.encodeIfPresent(former.successor, forKey: .successor)
+    case .prepareHomeRemoval(let name, let deletesRemoved):
+      try encode(.prepareHomeRemoval)
+      try fields.encode(name, forKey: .home)
+      try fields.encode(deletesRemoved, forKey: .deletesRemoved)
     case .forgetEjectedHome(let name):
       try encode(.forgetEjectedHome)
       try fields.encode(name, forKey: .home)

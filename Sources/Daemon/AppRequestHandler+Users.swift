@@ -57,6 +57,25 @@ extension AppRequestHandler {
     return Forgetting(parts: parts, aside: aside)
   }
 
+  /// Has what lies in a home be noted for its owner, before the home is removed, whose number may have
+  /// changed; or deletes what was removed from it.
+  package func prepareRemoval(
+    ofHome name: String, deletingRemoved: Bool, by caller: CallerIdentity, isCancelled: @escaping () -> Bool
+  ) throws(ControlFailure) {
+    if caller.uid != 0, caller.uid != ProcessID.user { throw ControlFailure("only root may do this", .EPERM) }
+    guard deletingRemoved else {
+      try explaining { () throws(AppFailure) in try followNumbers(inHome: name) }
+      do throws(StoreError) { return try store.requireFollowed(home: name, in: registry) } catch {
+        throw ControlFailure(error)
+      }
+    }
+    Pace.giveWay()
+    let pace = Pace(most: .max)
+    try explaining { () throws(AppFailure) in
+      try installer().deleteRemoved(inHome: name) { () throws(Errno) in try pace.rest(orEndIf: isCancelled) }
+    }
+  }
+
   /// Forgets a home that was ejected, and will not come back.
   package func forgetEjectedHome(_ name: String, by caller: CallerIdentity) throws(ControlFailure) {
     if caller.uid != 0, caller.uid != ProcessID.user { throw ControlFailure("only root may do this", .EPERM) }

@@ -76,7 +76,7 @@ package struct AppRequestHandler: Sendable {
   }
 
   /// Accounts may have got other numbers while nobody served the store.
-  private func followNumbers(inHome home: String? = nil) throws(AppFailure) {
+  func followNumbers(inHome home: String? = nil) throws(AppFailure) {
     do throws(StoreError) { try store.followNumbers(in: registry, home: home) } catch { throw .store(error) }
   }
 
@@ -114,6 +114,10 @@ package struct AppRequestHandler: Sendable {
       case .restoreRemoved(let number): return .removed(try restoreRemoved(number, by: caller))
       case .deleteRemoved(let number, let user):
         return .removed(try deleteRemoved(number, of: user, by: caller, isCancelled: wait.isCancelled))
+      case .prepareHomeRemoval(let name, let deletesRemoved):
+        try prepareRemoval(
+          ofHome: name, deletingRemoved: deletesRemoved, by: caller, isCancelled: wait.isCancelled)
+        return .done
       case .forgetEjectedHome(let name):
         try forgetEjectedHome(name, by: caller)
         return .done

@@ -69,6 +69,9 @@ extension Store {
     guard former.user != 0, !former.isHomeAlone else { return [] }
     // Whose store it is has used it before there was a home.
     if former.successor != nil, isRootless { return [] }
+    // What was decided under the number is another account's, which has another number by now: it follows
+    // that one when the next worker starts.
+    if former.successor == nil, try registry.changedHolder(of: former.user, .users) != nil { return [] }
     switch try ownership(of: former.user, registry, countingEjected: former.successor == nil) {
     case .yes: return []
     case .no: break

@@ -28,7 +28,7 @@ extension Store {
     // First, since by what is decided the rest is found again. If we are stopped before that follows, it has
     // no proof any more, and is forgotten.
     var left = try give(strays, in: registry)
-    left.formUnion(try followRemoved(inHome: home, in: registry))
+    left.formUnion(try followRemoved(inHome: home, in: registry, accounts))
     left.formUnion(changes.moves.keys)
     left.formUnion(changes.former)
     // What they did is nobody else's business; each entry says by number whose it is.
@@ -182,6 +182,18 @@ extension Store {
       strays.append(stray)
     }
     return strays
+  }
+
+  /// Throws if what lies in a home can't be noted for its owner before that is done for another home: the two
+  /// accounts have exchanged their numbers, and have the same app.
+  package func requireFollowed(home: String, in registry: Registry) throws(StoreError) {
+    let strays = try strays(in: registry, nil)
+    for stray in strays where stray.home.hasSameBytes(as: home) {
+      let other = strays.first { other in
+        other.group == stray.group && other.former == stray.owner && !other.home.hasSameBytes(as: home)
+      }
+      if let other { throw .numberOfOther(user: stray.owner, name: other.home, number: other.owner) }
+    }
   }
 
   /// Notes strays for the owners of their homes, and gives the numbers that have lost something by that.

@@ -31,9 +31,20 @@ extension StoreCheck {
 
   /// Removed containers are their homes' owners', whose numbers may have changed since.
   private mutating func checkOwnersOfHeld(_ registry: Registry?) {
-    guard let registry, let all = try? registry.removedContainers() else { return }
-    for removed in all where (try? store.isOfItsHome(removed, registry)) == false {
+    guard let registry, let all = try? registry.removedContainers(), !all.isEmpty,
+      let homes = try? RemovedHomes(store, registry)
+    else { return }
+    for removed in all where !homes.isTheirs(removed) && !removed.isBeingDeleted {
       let container = removed.container
+      guard homes.isOthers(removed) else {
+        found(
+          .warning, "\(store.path)/tree/\(container.path)",
+          "was removed, and waits: the home that it is from is not there, or nobody knows which it is",
+          "when the home is there again, its owner has it; if it will not be, 'insula removed restore "
+            + "\(removed.number)' puts it into the home of uid \(container.user), and 'insula removed delete "
+            + "\(removed.number)' deletes it")
+        continue
+      }
       found(
         .failure, "\(store.path)/tree/\(container.path)",
         "was removed, and is noted for uid \(container.user), whose home that is not; nobody can restore it",
@@ -42,7 +53,7 @@ extension StoreCheck {
         do throws(StoreError) {
           try store.followNumbers(in: registry)
           let now = try registry.removedContainers().first { $0.number == removed.number }
-          if let now, try !store.isOfItsHome(now, registry) {
+          if let now, try RemovedHomes(store, registry).isOthers(now) {
             throw StoreError.noRemovedContainer(number: removed.number)
           }
         } catch {

@@ -155,6 +155,18 @@ internal import Testing
     }
   }
 
+  /// The attack: somebody gives a directory of others a name as if a stopped export had left it.
+  @Test(arguments: ["export-data", "export-backup"]) func exportsRemoveNothingByItsName(work: String) throws {
+    try install()
+    let left = "out/.E.xcappdata.export-\(Int32.max - 1)-x"
+    for path in ["out", left] { try fixture.temporary.makeDirectory(path) }
+    try fixture.temporary.write("thesis", to: left + "/thesis")
+    let words = [work, store, container, fixture.temporary.appending("out/E.xcappdata")]
+    try StoppedWork(words: words).finish()
+    #expect(try fixture.temporary.names(in: "out").contains("E.xcappdata"))
+    #expect(fixture.temporary.text(of: left + "/thesis") == "thesis")
+  }
+
   @Test func deliveryIsThereOrNot() throws {
     try install()
     let letter = try fixture.temporary.write("all of it", to: "Letter.txt")

@@ -62,6 +62,22 @@ internal import Testing
     try fixture.install("Other.app")
   }
 
+  /// While a home is away, whoever has its owner's number may be somebody else.
+  @Test func whatWaitsForItsHomeIsNotDeletedByTime() throws {
+    try fixture.install(for: fixture.users)
+    try fixture.uninstall(of: fixture.users)
+    let count = try fixture.registry.removedContainers().count
+    try #require(count > 0)
+    let (home, away) = ("\(fixture.tree)/\(fixture.home)", "\(fixture.tree)/Users/.away")
+    try #require(rename(home, away) == 0)
+    let later = try fixture.installer(ahead: 100 * 24 * 60 * 60)
+    #expect(try later.deleteOldRemoved(.usual).containers.isEmpty)
+    #expect(try later.removed(of: fixture.account.uid, by: fixture.owner).containers.isEmpty)
+    try #require(rename(away, home) == 0)
+    #expect(try later.removed(of: fixture.account.uid, by: fixture.owner).containers.count == count)
+    #expect(try later.deleteOldRemoved(.usual).containers.count == count)
+  }
+
   /// What a user puts in the place of their apps keeps nobody else from changing theirs.
   @Test(arguments: ["file", "link", "nothing"]) func recoveryGoesPastWhatIsInTheWay(what: String) throws {
     try fixture.install(for: fixture.users)

@@ -83,6 +83,54 @@ struct ExchangedNumbersTests {
     try expectExchanged()
   }
 
+  /// The attack: root removes the home of one of them before the numbers are followed.
+  ///
+  /// What was removed from it goes with it, and what the other one has decided under that number stays.
+  @Test(arguments: [false, true]) func whatWasRemovedGoesWithItsHome(haveBothTheApp: Bool) throws {
+    try shop.succeed("uninstall", Self.app)
+    // With an app goes what was decided about it.
+    try shop.succeed("install", try shop.make("Notes", version: "1.0", in: "again"))
+    for (account, decision) in [(anna, "allow"), (ben, "deny")] {
+      let decided = try shop.run(as: account, "consent", decision, Self.app, "contacts")
+      try #require(decided.status == 0, "\(decided)")
+    }
+    for account in haveBothTheApp ? [anna, ben] : [anna] {
+      let made = try shop.run(as: account, "path", Self.app, "home")
+      try #require(made.status == 0, "\(made)")
+    }
+    try exchange()
+    // The mount may know the owner that the home had before.
+    for (account, other) in [(anna, ben), (ben, anna)] {
+      try #require(chown(shop.mounted.path("Users/\(account.account.name)"), other.account.uid, .max) == 0)
+    }
+    let words = ["user", "remove", anna.account.name, "--delete-home", "--store", shop.mounted.store]
+    if haveBothTheApp {
+      // Each stands in the other's way.
+      let refused = try shop.mounted.run(words)
+      #expect(refused.status == 1 && refused.errors.contains("'insula restart'"), "\(refused)")
+      #expect(access(shop.mounted.backing("Users/\(anna.account.name)/Library"), F_OK) == 0)
+      try shop.succeed("restart", shop.mounted.store, store: false)
+    }
+    let gone = try shop.mounted.run(words)
+    try #require(gone.status == 0, "\(gone)")
+    func sql(_ text: String) throws -> String {
+      try Program.run(["sqlite3", shop.mounted.store + "/state/insula.db", text]).output
+    }
+    let rows = "SELECT count(*) FROM removed WHERE deleting = 0 AND path LIKE 'Users/"
+    #expect(try sql("\(rows)\(anna.account.name)/%'") == "0\n")
+    #expect(try sql("\(rows)\(ben.account.name)/%'") == "1\n")
+    let number = (haveBothTheApp ? anna : ben).account.uid
+    #expect(try sql("SELECT allowed FROM consents WHERE user = \(number)") == "0\n")
+    let left = try sql(
+      "SELECT user, kind, doomed, path FROM containers WHERE path LIKE 'Users/\(anna.account.name)/%'")
+    #expect(left == "", "\(left)")
+    try shop.succeed("restart", shop.mounted.store, store: false)
+    // Ben has the number that Anna had.
+    let his = try shop.run(as: anna, "removed", "list", "--json")
+    #expect(his.output.contains(ben.account.name) && !his.output.contains(anna.account.name), "\(his)")
+    #expect(try sql("SELECT allowed FROM consents WHERE user = \(anna.account.uid)") == "0\n")
+  }
+
   /// What was removed stays with its home: nobody gets the other one's, and root removes with a home nothing
   /// of the other one.
   @Test(arguments: [false, true]) func whatWasRemovedStaysWithItsHome(removingBens: Bool) throws {
@@ -106,6 +154,7 @@ struct ExchangedNumbersTests {
       let refused = try shop.run(as: anna, ["removed"] + words)
       #expect(refused.status == 1, "\(refused)")
     }
+    _ = try shop.run(as: anna, "purge", "--to", "100%")
     if removingBens { try shop.succeed("user", "remove", ben.account.name, "--delete-home") }
     try shop.succeed("restart", shop.mounted.store, store: false)
     let his = try shop.run(as: anna, "removed", "list", "--json")

@@ -267,7 +267,8 @@ internal import Testing
         let metadata = try #require(ContainerMetadata(record, gid: user))
         try Data(metadata.encoded).write(to: URL(filePath: "\(directory)/\(ContainerLayout.metadataName)"))
       } else {
-        _ = try registry.noteRemoval(of: record, at: 7)
+        let home = try fixture.store.object(ofHomeIn: path, registry)
+        _ = try registry.noteRemoval(of: record, from: home, at: 7)
       }
     }
     try give(name, to: user)
@@ -329,7 +330,8 @@ internal import Testing
     var expected = try owners()
     try give("anna", to: Self.ben)
     try fixture.store.followNumbers(in: registry, try accounts([:]))
-    if !isEjected { expected["Users/anna/Library/Containers/com.example.gone"] = Self.ben }
+    // What was removed is known to be from this home.
+    expected["Users/anna/Library/Containers/com.example.gone"] = Self.ben
     #expect(try owners() == expected)
   }
 

@@ -130,13 +130,11 @@ extension AppContainer {
     rules.keepsSystemFlags = true
     rules.progress = progress
     let copy = DataCopy(rules)
-    let workshop = Workshop(directory: parent, prefix: ".\(name).export-")
     var failure: DataFailure?
     do throws(Errno) {
-      try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
-      try workshop.put(name, in: parent) { (workshop, name) throws(Errno) in
+      try ExportPlace(parent: parent, name: name).put { (package) throws(Errno) in
         do throws(DataFailure) {
-          try fill(name, in: workshop, target, app, copy)
+          try fill(package, target, app, copy)
         } catch {
           failure = error
           throw .EIO
@@ -145,16 +143,15 @@ extension AppContainer {
     } catch .EEXIST {
       throw .exists(path: target)
     } catch {
-      throw failure ?? .failed(doing: "create", path: target, errno: error)
+      throw failure ?? .failed(doing: "make", path: target, errno: error)
     }
     return DataReport(count: copy.count, omissions: copy.omissions)
   }
 
   private func fill(
-    _ name: Name, in parent: FD, _ path: String, _ app: AppDescription, _ copy: DataCopy
+    _ package: FD, _ path: String, _ app: AppDescription, _ copy: DataCopy
   ) throws(DataFailure) {
-    let package = try makeOwnDirectory(name.text, in: parent, for: path)
-    let target = try makeOwnDirectory(DataPackage.dataName, in: package.fd, for: path)
+    let target = try makeOwnDirectory(DataPackage.dataName, in: package, for: path)
     let names = try explaining("list", "\(self.path)/\(ContainerLayout.dataName)") { () throws(Errno) in
       try data.fd.entries { name, _ in ContainerLayout.isDataName(name.buffer) }.map(\.name)
     }
@@ -168,8 +165,8 @@ extension AppContainer {
       throw .notCopied(from: self.path, error)
     }
     try explaining("write", DataPackage.infoName) { () throws(Errno) in
-      try package.fd.replaceContents(of: DataPackage.infoName, with: try Self.info(app), mode: 0o644)
-      try parent.synchronizeFilesystem()
+      try package.replaceContents(of: DataPackage.infoName, with: try Self.info(app), mode: 0o644)
+      try package.synchronizeFilesystem()
     }
   }
 

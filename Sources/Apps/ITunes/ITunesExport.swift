@@ -44,18 +44,13 @@ package struct ITunesExport {
   ) throws(DataFailure) -> (parts: [Part], omissions: [DataCopy.Omission]) {
     let target = "\(parentPath)/\(name)"
     if parent.has(name), !Self.isEmptyDirectory(name, in: parent) { throw .notEmpty(path: target) }
-    let workshop = Workshop(directory: parent, prefix: ".\(name).export-")
     var result: (parts: [Part], omissions: [DataCopy.Omission]) = ([], [])
     var failure: DataFailure?
     do throws(Errno) {
-      try workshop.clear { (directory, name) throws(Errno) in try directory.removeTree(name) }
       // An empty directory gives way to it.
-      try workshop.put(name, in: parent, flags: 0) { (workshop, name) throws(Errno) in
+      try ExportPlace(parent: parent, name: name).put(flags: 0) { (backup) throws(Errno) in
         do throws(DataFailure) {
-          let backup = try explaining("make", target) { () throws(Errno) in
-            try workshop.makeAndOpenDirectory(name)
-          }
-          result = try fill(backup.fd, apps, target)
+          result = try fill(backup, apps, target)
         } catch {
           failure = error
           throw .EIO
@@ -64,7 +59,7 @@ package struct ITunesExport {
     } catch .ENOTEMPTY, .EEXIST, .ENOTDIR {
       throw .notEmpty(path: target)
     } catch {
-      throw failure ?? .failed(doing: "create", path: target, errno: error)
+      throw failure ?? .failed(doing: "make", path: target, errno: error)
     }
     return result
   }

@@ -77,10 +77,12 @@ package struct Purger {
     _ isCancelled: () -> Bool
   ) throws(AppFailure) -> FreedSpace? {
     guard let goal = request.goal, request.places == PurgePlace.allCases, request.unusedSince == nil,
-      let all = try? registry.removedContainers(of: user)
+      let all = try? registry.removedContainers(of: user),
+      let homes = try? RemovedHomes(store, registry)
     else { return nil }
     var freed = FreedSpace()
-    for removed in all.reversed() where !removed.isBeingDeleted && reaches(removed.container.path) {
+    for removed in all.reversed()
+    where !removed.isBeingDeleted && reaches(removed.container.path) && homes.isTheirs(removed) {
       guard goal.missing(on: disk) > wouldFree, !isCancelled() else { break }
       let identifier = removed.container.identifier
       guard request.apps.isEmpty || request.apps.contains(where: { $0.isSame(as: identifier) }) else {

@@ -131,7 +131,7 @@ package struct StorageMeter {
       let apps = try registry?.apps(for: user).filter { request.app?.isSame(as: $0.identifier) ?? true }
       let containers = try registry?.containers(user: user, isMarkedForRemoval: false)
       try add(apps ?? [], containers ?? [], request.app, to: &sums, measure)
-      for removed in try registry?.removedContainers(of: user) ?? []
+      for removed in try store.removedContainers(ownedBy: user, registry)
       where request.app?.isSame(as: removed.container.identifier) ?? true {
         sums.add(removed) { (place) throws(Errno) in try measure(place) }
       }

@@ -244,6 +244,9 @@ extension AppAccess {
   func restoreRemoved(_ number: Int64) throws -> RemovedReport { throw Self.refusal("restore data") }
 
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]? { throw Self.refusal("assign teams") }
+  func prepareRemoval(ofHome name: String, deletingRemoved: Bool) throws {
+    throw Self.refusal("remove homes")
+  }
   func forgetEjectedHome(_ name: String) throws { throw Self.refusal("forget homes") }
   func forget(_ former: FormerUser) throws -> [LeftBehind]? {
     throw Self.refusal("forget what users have decided")

@@ -175,6 +175,10 @@ struct DaemonAccess: StoreAccess {
     }
   }
 
+  func prepareRemoval(ofHome name: String, deletingRemoved: Bool) throws {
+    try change(.prepareHomeRemoval(name, deletesRemoved: deletingRemoved)) { $0 == .done ? () : nil }
+  }
+
   func forgetEjectedHome(_ name: String) throws {
     try change(.forgetEjectedHome(name)) { $0 == .done ? () : nil }
   }

@@ -149,6 +149,13 @@ struct DirectAccess: StoreAccess {
     return forgotten.parts.contains(.decisions) && former.successor != nil ? forgotten.aside : nil
   }
 
+  func prepareRemoval(ofHome name: String, deletingRemoved: Bool) throws {
+    try changing(placingUpdates: false) { (handler, wait) throws(ControlFailure) in
+      try handler.prepareRemoval(
+        ofHome: name, deletingRemoved: deletingRemoved, by: .ourselves, isCancelled: wait.isCancelled)
+    }
+  }
+
   func forgetEjectedHome(_ name: String) throws {
     try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
       try handler.forgetEjectedHome(name, by: .ourselves)

@@ -96,6 +96,10 @@ protocol StoreAccess {
   @discardableResult
   func forget(_ former: FormerUser) throws -> [LeftBehind]?
 
+  /// Has what lies in a home be noted for its owner, before the home is removed; or deletes what was removed
+  /// from it.
+  func prepareRemoval(ofHome name: String, deletingRemoved: Bool) throws
+
   /// Forgets the home of that name that was ejected.
   func forgetEjectedHome(_ name: String) throws
 

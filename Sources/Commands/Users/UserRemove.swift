@@ -108,12 +108,14 @@ struct UserRemoveCommand: Command {
   private func remove(
     _ home: Homes.Home?, at path: String, _ removed: inout [String], _ context: Context
   ) throws {
+    // The numbers of accounts may have changed: what is in the home is noted for its owner first.
+    try prepare(deletingRemoved: false, context)
     let closed = try HomesAccess.open(store, writing: true, context) { try $0.close(name) }
     do {
       // Somebody may have come before it was closed.
       try refuseUse(of: home, at: path, context, tells: false)
       try removeApps(&removed, context)
-      if let home { try deleteRemoved(of: home.uid, context) }
+      try prepare(deletingRemoved: true, context)
     } catch {
       if let closed { try HomesAccess.open(store, writing: true, context) { try $0.reopen(closed) } }
       throw error
@@ -202,15 +204,13 @@ struct UserRemoveCommand: Command {
     try daemon.volumes(.list).first(where: { $0.treePath.hasSameBytes(as: "Users/\(name)") })
   }
 
-  /// Deletes what was removed in this home, and nothing that its owner has removed in another one.
-  private func deleteRemoved(of user: UInt32, _ context: Context) throws {
+  /// Has what is in the home be noted for its owner, or deletes what was removed from it, and nothing that
+  /// its owner has removed in another one.
+  private func prepare(deletingRemoved: Bool, _ context: Context) throws {
     let access = try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
-    let other = try storeWithEjectedHome(access)
-    for removed in try access.removed(of: user).containers
-    where removed.container.path.utf8.starts(with: "Users/\(name)/".utf8) {
-      if let other, other.openDirectory(of: removed) == nil { continue }
-      _ = try access.deleteRemoved(removed.number, of: nil)
-    }
+    // Without a registry nothing is noted.
+    guard try Registry.existing(of: access.openedStore()) != nil else { return }
+    try access.prepareRemoval(ofHome: name, deletingRemoved: deletingRemoved)
   }
 
   /// What someone without a home has decided must not count for the next holder of the number.

@@ -47,7 +47,8 @@ extension Containers {
   @discardableResult
   func noteRemoval(of record: ContainerRecord) throws(StoreError) -> RemovedContainer {
     try store.followRemoved(of: record.user, in: registry)
-    return try registry.noteRemoval(of: record, at: Int64(time(nil)))
+    let home = try store.object(ofHomeIn: record.path, registry)
+    return try registry.noteRemoval(of: record, from: home, at: Int64(time(nil)))
   }
 
   /// A container whose number no removed one has.
@@ -67,10 +68,12 @@ extension Containers {
 
   /// Puts a removed container back to where containers of its kind are in its user's home.
   ///
-  /// Throws if there is a container of that name by now.
+  /// Throws if there is a container of that name by now. What waits for its home, root alone has restored.
   package func restore(_ removed: RemovedContainer) throws(StoreError) -> ContainerRecord {
     let old = removed.container
-    guard try store.isOfItsHome(removed, registry) else { throw .noRemovedContainer(number: removed.number) }
+    guard try !RemovedHomes(store, registry).isOthers(removed) else {
+      throw .noRemovedContainer(number: removed.number)
+    }
     let home = try store.home(of: old.user)
     let own = try forHomeThatIsThere("Users/\(home)/")
     return try Self.restoring.with(removed.number) { () throws(StoreError) in
@@ -105,6 +108,7 @@ extension Containers {
     let directory = try explaining("restore", "\(path)/\(place)") { () throws(Errno) in
       try held.fd.openDirectory(old.uuid)
     }
+    try handOver(removed, directory.fd)
     var record = try registry.noteRestoration(of: removed, at: place)
     // What is noted on it counts more than the row.
     var noted = metadata.note(of: directory.fd)?.team
@@ -177,6 +181,7 @@ extension Containers {
     let own = found ?? self
     let deletion: Deletion
     if let held = try own.heldDirectory(of: old) {
+      if let directory = try? held.fd.openDirectory(old.uuid) { try own.handOver(removed, directory.fd) }
       deletion = try explaining("delete", "what was removed from \(path)/\(old.path)") { () throws(Errno) in
         try old.uuid.withName { (name) throws(Errno) in
           try own.delete(name, old, in: held.fd, rest)
@@ -220,9 +225,11 @@ extension Containers {
   package func measure(_ removed: RemovedContainer, pause: Pause = {}) throws(Errno) -> FreedSpace {
     var size = FreedSpace()
     guard let directory = store.openDirectory(of: removed) else { return size }
+    // Until it is given along, what is in it is the former number's.
+    let owner = try directory.fd.status().st_uid
     try DeepWalk.through(directory.fd, mostWaiting: StorageUsage.mostWaiting) { (entry) throws(Errno) in
       try pause()
-      guard let status = try? entry.directory.status(of: entry.name), status.st_uid == removed.container.user
+      guard let status = try? entry.directory.status(of: entry.name), status.st_uid == owner
       else { return false }
       size.add(status)
       return status.isDirectory

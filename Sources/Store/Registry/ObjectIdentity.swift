@@ -26,6 +26,11 @@ package struct ObjectIdentity: Codable, Equatable, Sendable {
   private static let shareMark = Array("share ".utf8)
   package var isOfShare: Bool { inode == 0 && handle.starts(with: Self.shareMark) }
 
+  /// Stands for a home that lies elsewhere, by the path of its volume: the disk itself is not asked.
+  init(ofHomeAt source: [UInt8]) {
+    self.init(inode: 0, handle: Array("home ".utf8) + source, created: 0)
+  }
+
   /// Asks the filesystem.
   package init(_ status: FileStatus, of object: FD) {
     inode = UInt64(status.st_ino)

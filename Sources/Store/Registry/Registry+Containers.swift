@@ -172,7 +172,11 @@ extension Registry {
     }
     if known == tree { return }
     try change { (database) throws(StoreError) in
-      if known != nil { try database.run("UPDATE containers SET inode = NULL") }
+      if known != nil {
+        try database.run("UPDATE containers SET inode = NULL")
+        // Homes elsewhere are known by their volumes.
+        try database.run("UPDATE removed SET home_inode = NULL WHERE home_inode <> 0")
+      }
       try database.run(
         "INSERT OR REPLACE INTO trees (one, inode, handle, created) VALUES (1, ?, ?, ?)",
         .integer(Int64(bitPattern: tree.inode)), .bytes(tree.handle), .integer(tree.created))

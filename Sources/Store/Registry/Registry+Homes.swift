@@ -23,8 +23,11 @@ extension Store {
     for app in try registry.apps() where app.path.utf8.starts(with: prefix.utf8) {
       if (try? tree.status(at: app.path)) != nil { contents.apps.insert(ExactText(app.path)) }
     }
+    let object = try object(ofHomeIn: prefix + ".", registry)
     for removed in try registry.removedContainers()
-    where removed.container.path.utf8.starts(with: prefix.utf8) && openDirectory(of: removed) != nil {
+    where removed.container.path.utf8.starts(with: prefix.utf8) && removed.mayBe(from: object)
+      && openDirectory(of: removed) != nil
+    {
       contents.removed.append(removed.container.uuid)
     }
     return contents
@@ -43,6 +46,9 @@ extension Registry {
     _ name: String, at source: [UInt8]? = nil, _ contents: HomeContents? = nil
   ) throws(StoreError) -> [String] {
     let prefix = "Users/\(name)/"
+    let object = source.map { ObjectIdentity(ofHomeAt: $0) }
+    let removed = try contents == nil ? removedContainers() : []
+    let held = removed.filter { $0.container.path.utf8.starts(with: prefix.utf8) && $0.mayBe(from: object) }
     // Byte by byte, as the database compares: two names that look alike can be two homes.
     for app in try apps() where app.path.utf8.starts(with: prefix.utf8) {
       if let contents, !contents.apps.contains(ExactText(app.path)) { continue }
@@ -63,12 +69,17 @@ extension Registry {
       }
       try database.run("DELETE FROM containers WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
       try Self.dropGrants(below: prefix, in: database)
-      try database.run(
-        "UPDATE removed SET deleting = 1 WHERE substr(path, 1, length(?1)) = ?1", .text(prefix))
-      let file = database.path
-      return try database.rows(
-        "SELECT uuid FROM removed WHERE substr(path, 1, length(?1)) = ?1", .text(prefix)
-      ) { (row) throws(StoreError) in try row.uuid(0, file) }
+      for removed in held {
+        try database.run("UPDATE removed SET deleting = 1 WHERE id = ?", .integer(removed.number))
+      }
+      return held.map(\.container.uuid)
     }
+  }
+}
+
+extension RemovedContainer {
+  /// Whether nothing says that it is from another home than that one.
+  fileprivate func mayBe(from object: ObjectIdentity?) -> Bool {
+    home == nil || object == nil || home == object
   }
 }

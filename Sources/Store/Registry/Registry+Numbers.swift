@@ -180,15 +180,6 @@ extension Registry {
     return true
   }
 
-  /// Notes a removed container for the owner of its home.
-  func give(_ removed: RemovedContainer, to owner: UInt32) throws(StoreError) {
-    try change { (database) throws(StoreError) in
-      try database.run(
-        "UPDATE removed SET user = ? WHERE id = ? AND user = ?", .integer(Int64(owner)),
-        .integer(removed.number), .integer(Int64(removed.container.user)))
-    }
-  }
-
   /// The containers below a path that are noted for somebody else than a user.
   func containers(below path: String, notOf user: UInt32) throws(StoreError) -> [ContainerRecord] {
     try use { (database) throws(StoreError) in

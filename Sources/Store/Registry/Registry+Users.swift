@@ -29,8 +29,9 @@ extension Registry {
   /// The same as a part of a change.
   ///
   /// Their homes are gone, so nobody may restore what was removed there: it is deleted as if its time was
-  /// over. What is noted of apps and containers is about directories that are gone; should a home come back,
-  /// its containers say themselves whose team's they are.
+  /// over. What is known to be from a certain home has gone with that one, or waits for it. What is noted of
+  /// apps and containers is about directories that are gone; should a home come back, its containers say
+  /// themselves whose team's they are.
   static func forget(user: UInt32, in database: borrowing Database) throws(StoreError) -> Forgotten {
     let number = Database.Value.integer(Int64(user))
     let forgotten = try forgetDecisions(of: user, keepingRefusals: false, withVolumes: true, in: database)
@@ -39,7 +40,7 @@ extension Registry {
     }
     try database.run("DELETE FROM apps WHERE user = ?", number)
     try database.run("DELETE FROM containers WHERE user = ?", number)
-    try database.run("UPDATE removed SET deleting = 1 WHERE user = ?", number)
+    try database.run("UPDATE removed SET deleting = 1 WHERE user = ? AND home_inode IS NULL", number)
     try database.run("DELETE FROM holders WHERE user = ?", number)
     try database.run("DELETE FROM ejected_homes WHERE owner = ?", number)
     return forgotten
@@ -47,6 +48,8 @@ extension Registry {
 
   /// Forgets what is noted of things in a home of a user's that is gone, and nothing that they have in
   /// another one.
+  ///
+  /// Removed containers that are known to be from that home were deleted before it went.
   func forget(home name: String, of user: UInt32) throws(StoreError) {
     let prefix = "Users/\(name)/"
     let values: [Database.Value] = [.integer(Int64(user)), .text(prefix)]
@@ -62,8 +65,10 @@ extension Registry {
       try database.run(
         "DELETE FROM containers WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", values[0], values[1])
       try database.run(
-        "UPDATE removed SET deleting = 1 WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2", values[0],
-        values[1])
+        """
+        UPDATE removed SET deleting = 1
+        WHERE user = ?1 AND home_inode IS NULL AND substr(path, 1, length(?2)) = ?2
+        """, values[0], values[1])
     }
   }
 
@@ -74,7 +79,7 @@ extension Registry {
   ) throws(StoreError) {
     let prefix = "Users/\(name)/"
     for removed in try removedContainers(of: user)
-    where removed.container.path.utf8.starts(with: prefix.utf8) && isHeld(removed) {
+    where removed.home == nil && removed.container.path.utf8.starts(with: prefix.utf8) && isHeld(removed) {
       _ = try noteDeletion(of: removed)
     }
     try change { (database) throws(StoreError) in

@@ -382,5 +382,14 @@ enum RegistrySchema {
         """,
         "PRAGMA user_version = 20",
       ]),
+    Step(
+      name: "homes of removed containers",
+      statements: [
+        // Which home a container was removed from, see RemovedContainer; of those before that is not known.
+        "ALTER TABLE removed ADD COLUMN home_inode INTEGER",
+        "ALTER TABLE removed ADD COLUMN home_handle BLOB",
+        "ALTER TABLE removed ADD COLUMN home_created INTEGER",
+        "PRAGMA user_version = 21",
+      ]),
   ]
 }

@@ -13,6 +13,12 @@ package struct RemovedContainer: Codable, Equatable, Sendable {
   /// In seconds since 1970.
   package let removed: Int64
   package let isBeingDeleted: Bool
+  /// The home that it was removed from, whatever that is called by now; nil where that was not noted.
+  ///
+  /// Nobody is told.
+  var home: ObjectIdentity?
+
+  private enum CodingKeys: CodingKey { case number, container, removed, isBeingDeleted }
 }
 
 // The containers that were removed. Each row is its user's: no statement here changes those of another one.
@@ -30,48 +36,83 @@ extension Registry {
       return try database.rows(
         """
         SELECT uuid, kind, identifier, user, path, 0, inode, handle, created, team, root, 0,
-          id, removed, deleting
+          id, removed, deleting, home_inode, home_handle, home_created
         FROM removed WHERE user = ?1 OR ?1 IS NULL ORDER BY id DESC
         """, .optional(user)
       ) { (row) throws(StoreError) in
         RemovedContainer(
           number: try row.integer(12), container: try ContainerRecord(row, path),
-          removed: try row.integer(13), isBeingDeleted: try row.integer(14) != 0)
+          removed: try row.integer(13), isBeingDeleted: try row.integer(14) != 0,
+          home: row.isNull(15)
+            ? nil
+            : ObjectIdentity(
+              inode: UInt64(bitPattern: try row.integer(15)), handle: try row.bytes(16),
+              created: try row.integer(17)))
       }
     }
   }
 
   /// Notes that a container is where it can be restored from, and is no container any more.
   @discardableResult
-  func noteRemoval(of container: ContainerRecord, at time: Int64) throws(StoreError) -> RemovedContainer {
-    try change { (database) throws(StoreError) in
+  func noteRemoval(
+    of container: ContainerRecord, from home: ObjectIdentity? = nil, at time: Int64
+  ) throws(StoreError) -> RemovedContainer {
+    let object = Self.values(home)
+    return try change { (database) throws(StoreError) in
       try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
       try Self.dropGrants(into: container.path, in: database)
       try database.run(
         """
         INSERT OR REPLACE INTO removed
-          (uuid, kind, identifier, user, path, team, root, inode, handle, created, removed)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          (uuid, kind, identifier, user, path, team, root, inode, handle, created, removed,
+           home_inode, home_handle, home_created)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         .text(container.uuid), .text(container.kind.rawValue), .text(container.identifier.text),
         .integer(Int64(container.user)), .text(container.path),
         container.team.map { .text($0.text) } ?? .null, .optional(container.team?.root),
         container.identity.map { .integer(Int64(bitPattern: $0.inode)) } ?? .null,
         container.identity.map { .bytes($0.handle) } ?? .null,
-        container.identity.map { .integer($0.created) } ?? .null, .integer(time))
+        container.identity.map { .integer($0.created) } ?? .null, .integer(time), object[0], object[1],
+        object[2])
       // It is never among those that make way: it is the latest of its team.
       let noted = RemovedContainer(
-        number: database.lastRow, container: container, removed: time, isBeingDeleted: false)
+        number: database.lastRow, container: container, removed: time, isBeingDeleted: false, home: home)
+      // What waits for another home may be somebody else's, who had the number before.
       try database.run(
         """
-        UPDATE removed SET deleting = 1 WHERE user = ?1 AND id NOT IN (
-          SELECT id FROM (
-            SELECT id, row_number() OVER (PARTITION BY team, root ORDER BY id DESC) AS place
-            FROM removed WHERE user = ?1 AND deleting = 0)
-          ORDER BY place, id DESC LIMIT ?2)
-        """, .integer(Int64(container.user)), .integer(Int64(Self.mostRemoved)))
+        UPDATE removed SET deleting = 1 WHERE user = ?1
+          AND home_inode IS ?3 AND home_handle IS ?4 AND home_created IS ?5
+          AND id NOT IN (
+            SELECT id FROM (
+              SELECT id, row_number() OVER (PARTITION BY team, root ORDER BY id DESC) AS place
+              FROM removed WHERE user = ?1 AND deleting = 0
+                AND home_inode IS ?3 AND home_handle IS ?4 AND home_created IS ?5)
+            ORDER BY place, id DESC LIMIT ?2)
+        """, .integer(Int64(container.user)), .integer(Int64(Self.mostRemoved)), object[0], object[1],
+        object[2])
       return noted
     }
+  }
+
+  /// Notes which home a removed container is from, and for whom.
+  func note(
+    _ home: ObjectIdentity, of removed: RemovedContainer, for owner: UInt32
+  ) throws(StoreError) {
+    let object = Self.values(home)
+    try change { (database) throws(StoreError) in
+      try database.run(
+        """
+        UPDATE removed SET user = ?, home_inode = ?, home_handle = ?, home_created = ?
+        WHERE id = ? AND user = ?
+        """, .integer(Int64(owner)), object[0], object[1], object[2], .integer(removed.number),
+        .integer(Int64(removed.container.user)))
+    }
+  }
+
+  private static func values(_ object: ObjectIdentity?) -> [Database.Value] {
+    guard let object else { return [.null, .null, .null] }
+    return [.integer(Int64(bitPattern: object.inode)), .bytes(object.handle), .integer(object.created)]
   }
 
   /// Notes that a removed container is about to be deleted: from now on it can't be restored; false if it is
