@@ -73,7 +73,8 @@ package final class AccountNumbers: Sendable {
   /// The same for a thread that can wait: if nothing is known yet, it asks.
   package func find(_ user: UInt32) -> Bool {
     if contains(user) { return true }
-    guard state.withLock({ $0.known[user]?.asked == nil }) else { return false }
+    // It may have been asked meanwhile, by the thread that asks for those who don't wait.
+    if let known = state.withLock({ $0.known[user] }), known.asked != nil { return known.isAccount }
     return ask(user)
   }
 
