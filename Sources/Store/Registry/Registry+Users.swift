@@ -49,7 +49,8 @@ extension Registry {
   /// Forgets what is noted of things in a home of a user's that is gone, and nothing that they have in
   /// another one.
   ///
-  /// Removed containers that are known to be from that home were deleted before it went.
+  /// Removed containers that are known to be from that home were deleted before it went. What others have
+  /// granted their apps there goes too: the next home of that name is somebody else's.
   func forget(home name: String, of user: UInt32) throws(StoreError) {
     let prefix = "Users/\(name)/"
     let values: [Database.Value] = [.integer(Int64(user)), .text(prefix)]
@@ -69,6 +70,7 @@ extension Registry {
         UPDATE removed SET deleting = 1
         WHERE user = ?1 AND home_inode IS NULL AND substr(path, 1, length(?2)) = ?2
         """, values[0], values[1])
+      try Self.dropGrants(below: prefix, in: database)
     }
   }
 

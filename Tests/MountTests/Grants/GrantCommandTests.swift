@@ -280,6 +280,26 @@ struct GrantCommandTests {
     expect(try run(fixture, as: RunFixture.root, "insula grants"), "There are no grants.\n")
   }
 
+  /// What others were granted there ends as well: the next home of that name is somebody else's.
+  @Test func othersGrantsGoWithTheHome() throws {
+    let fixture = try fixture()
+    let other = try TemporaryAccount()
+    let (mounted, user) = (fixture.mounted, fixture.user)
+    try fixture.succeed("user", "add", other.account.name, "--store", mounted.store)
+    let share = "mkdir $HOUSE/Public/f && echo dear >$HOUSE/Public/f/x && chmod 755 $HOUSE/Public/f"
+    #expect(try run(fixture, share).status == 0)
+    let own = mounted.path("Users/\(other.account.name)/Documents")
+    let grant = "insula grant $APP $HOUSE/Public/f '\(own)' && run cat $HOUSE/Public/f/x"
+    #expect(try run(fixture, as: other.account, grant).output.hasSuffix("dear\n"))
+    for words in [["user", "remove", user.name, "--delete-home"], ["user", "add", user.name]] {
+      #expect(try mounted.run(words + ["--store", mounted.store]).status == 0, "\(words)")
+    }
+    #expect(try run(fixture, share).status == 0)
+    let left = try run(fixture, as: other.account, "insula grants; run cat $HOUSE/Public/f/x")
+    #expect(left.output.contains(own) && !left.output.contains("Public") && left.status == 1, "\(left)")
+    #expect(!left.output.contains("dear"), "\(left)")
+  }
+
   /// What was changed while no daemon ran, and where the grant is after that.
   private static let changes: [(String, String, String)] = [
     ("mv $D/w/letter $D/second", "/second\n", "dear\n"),
