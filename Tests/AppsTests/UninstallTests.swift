@@ -91,8 +91,11 @@ internal import Testing
     case "link": #expect(symlink(directory + "-aside", directory) == 0)
     default: break
     }
+    // A command about another place leaves it to whoever opens the store.
     try fixture.bundle("Other.app") { $0.identifier = "org.example.other" }
     try fixture.install("Other.app")
+    #expect(try fixture.registry.intents().count == 1)
+    try fixture.installer().recover()
     #expect(try fixture.registry.intents() == [])
     #expect(try fixture.registry.apps().map(\.identifier.text) == ["org.example.other"])
   }

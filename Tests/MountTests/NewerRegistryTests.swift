@@ -140,6 +140,8 @@ struct NewerRegistryTests {
     let file = mounted.store + "/state/insula.db"
     let earlier = """
       DROP TABLE adoptions; DROP TABLE former_roots; DROP TABLE holders; DROP TABLE home_owners;
+      ALTER TABLE removed DROP COLUMN home_inode; ALTER TABLE removed DROP COLUMN home_handle;
+      ALTER TABLE removed DROP COLUMN home_created;
       DELETE FROM migrations WHERE version > 15;
       PRAGMA user_version = 15
       """

@@ -26,7 +26,13 @@ private struct StoppedFixture {
 
   /// Works on the store between two runs of the other program.
   func look(_ body: (Store, Registry) throws -> Void) throws {
-    let store = try Store(opening: path, .exclusive)
+    // What was open here, a program that another test starts at this moment has too, until it runs.
+    var free: Store?
+    _ = eventually {
+      free = try? Store(opening: path, .exclusive)
+      return free != nil
+    }
+    let store = try free ?? Store(opening: path, .exclusive)
     try body(store, Registry(state: store.state, path: path + "/state"))
   }
 
