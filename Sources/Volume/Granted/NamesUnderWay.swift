@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Synchronization
 internal import Store
 
 /// Which names somebody is changing, and when others were changed.
