@@ -2,8 +2,8 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
-internal import Synchronization
 internal import Store
+internal import Synchronization
 
 /// Which names somebody is changing, and when others were changed.
 ///
