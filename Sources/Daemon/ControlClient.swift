@@ -87,7 +87,7 @@ package final class ControlClient: Sendable {
   ) throws(Errno) -> (reply: ControlReply, client: ControlClient) {
     var answer = try askAgain(request, milliseconds: milliseconds)
     for _ in 1..<turns where answer.reply.isCrowded {
-      _ = Condition(()).wait(milliseconds: pauseMilliseconds) { _ in false }
+      pauseThread(milliseconds: pauseMilliseconds)
       answer = try answer.client.again().askAgain(request, milliseconds: milliseconds)
     }
     return answer

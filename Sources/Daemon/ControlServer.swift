@@ -95,7 +95,7 @@ package final class ControlServer: Sendable {
       guard let ready = try? waitForAny(of: watched, milliseconds: clients.hasRequests ? 0 : -1) else {
         // The machine is short of memory; whoever asks waits for a moment.
         if messages.withLock({ $0.isStopping }) { return }
-        _ = Condition(()).wait(milliseconds: 100) { false }
+        pauseThread(milliseconds: 100)
         continue
       }
       if ready[0] {

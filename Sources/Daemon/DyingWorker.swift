@@ -96,12 +96,8 @@ struct DyingWorker {
   /// Whether something is so of the calls of all threads that have not ended, of which there are some.
   private func all(_ isSo: (_ call: String) -> Bool) -> Bool {
     let path = "/proc/\(process)/task"
-    guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
-      let entries = try? directory.fd.entries()
-    else { return false }
     var isOne = false
-    for entry in entries {
-      let thread = String(decoding: entry.name, as: UTF8.self)
+    for thread in ProcessID.numbers(in: path) {
       // It may end meanwhile, as the first one has.
       let state = ProcessID.field("State", of: "\(process)/task/\(thread)")?.utf8.first
       guard state == UInt8(ascii: "D") || state == UInt8(ascii: "R") else { continue }

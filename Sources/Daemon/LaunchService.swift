@@ -79,7 +79,7 @@ final class LaunchService: Sendable {
         guard case .busy = error, monotonicNanoseconds() < end, !reporter.isCancelled else { throw error }
       }
       // Nothing says when it is done.
-      _ = Condition(()).wait(milliseconds: 20) { _ in false }
+      pauseThread(milliseconds: 20)
     }
   }
 

@@ -40,7 +40,7 @@ final class Pace {
     let worked = monotonicNanoseconds() &- began
     guard worked >= Self.slice else { return false }
     // Nothing but this time is waited for.
-    _ = Condition(()).wait(milliseconds: Int(min(worked / 1_000_000 &* rests, 100))) { _ in false }
+    pauseThread(milliseconds: Int(min(worked / 1_000_000 &* rests, 100)))
     began = monotonicNanoseconds()
     return true
   }

@@ -18,6 +18,13 @@ package func millisecondsLeft(until end: UInt64) -> Int {
   return Int(clamping: (max(end, now) - now) / 1_000_000)
 }
 
+/// Has the calling thread do nothing for so long.
+///
+/// For what nothing tells of: whoever can be woken waits for that.
+package func pauseThread(milliseconds: Int) {
+  _ = Condition(()).wait(milliseconds: milliseconds) { _ in false }
+}
+
 /// The clock on the wall, which may be set: in milliseconds since 1970.
 package func wallMilliseconds() -> Int64 {
   var time = timespec()

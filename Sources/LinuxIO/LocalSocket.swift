@@ -128,14 +128,13 @@ package enum LocalSocket {
   /// Whether this is a local stream socket that somebody can connect to.
   ///
   /// Corresponds to `SO_DOMAIN`, `SO_TYPE` and `SO_ACCEPTCONN`.
-  package static func isListening(_ socket: FD) -> Bool {
-    option(SO_DOMAIN, of: socket) == AF_UNIX && option(SO_ACCEPTCONN, of: socket) == 1
-      && option(SO_TYPE, of: socket) == Int32(SOCK_STREAM.rawValue)
-  }
+  package static func isListening(_ socket: FD) -> Bool { isStream(socket, accepting: 1) }
 
   /// Whether it is a connection of a process with another one on this machine.
-  package static func isConnection(_ socket: FD) -> Bool {
-    option(SO_DOMAIN, of: socket) == AF_UNIX && option(SO_ACCEPTCONN, of: socket) == 0
+  package static func isConnection(_ socket: FD) -> Bool { isStream(socket, accepting: 0) }
+
+  private static func isStream(_ socket: FD, accepting: Int32) -> Bool {
+    option(SO_DOMAIN, of: socket) == AF_UNIX && option(SO_ACCEPTCONN, of: socket) == accepting
       && option(SO_TYPE, of: socket) == Int32(SOCK_STREAM.rawValue)
   }
 

@@ -46,6 +46,15 @@ package enum ProcessID {
   /// Whether a thread is one of the machine's first process.
   package static func isOfFirst(_ thread: Int32) -> Bool { access("/proc/1/task/\(thread)", F_OK) == 0 }
 
+  /// The names in a directory that are numbers, as those of processes and threads below /proc; none where it
+  /// can't be read.
+  package static func numbers(in path: String) -> [Int32] {
+    guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
+      let entries = try? directory.fd.entries()
+    else { return [] }
+    return entries.compactMap { Int32(String(decoding: $0.name, as: UTF8.self)) }
+  }
+
   /// What the kernel says of a process under a name, as in "Uid"; nil if it has gone.
   ///
   /// `process` is a number, "self" or "thread-self". Corresponds to `/proc/PID/status`.

@@ -28,14 +28,10 @@ package struct ProcessTable: Sendable {
   package init() {
     var entries: [Int32: Entry] = [:]
     var children: [Int32: [Int32]] = [:]
-    if let directory = try? FD.cwd.openFollowing("/proc", O_RDONLY | O_DIRECTORY) {
-      for name in (try? directory.fd.entries()) ?? [] {
-        guard let pid = Int32(String(decoding: name.name, as: UTF8.self)), let entry = Self.entry(pid) else {
-          continue
-        }
-        entries[pid] = entry
-        children[entry.parent, default: []].append(pid)
-      }
+    for pid in ProcessID.numbers(in: "/proc") {
+      guard let entry = Self.entry(pid) else { continue }
+      entries[pid] = entry
+      children[entry.parent, default: []].append(pid)
     }
     self.entries = entries
     self.children = children

@@ -111,18 +111,9 @@ struct AppEndingTests {
     let fixture = try RunFixture()
     _ = try fixture.shell("run sleep 600 > /dev/null 2>&1 < /dev/null & running 1")
     let script = """
-      import socket, sys, json
-      kept = []
-      def ask(line):
-          s = socket.socket(socket.AF_UNIX)
-          s.connect(sys.argv[1])
-          s.sendall((json.dumps(line) + "\\n").encode())
-          # The view is there for as long as its mount is.
-          answer, descriptors, _, _ = socket.recv_fds(s, 65536, 1)
-          kept.extend(descriptors)
-          print(answer.decode())
-      ask({"verb": "run", "identifier": sys.argv[2]})
-      for status in (9, 0): ask({"verb": "ended", "status": status})
+      \(RunFixture.asking)
+      print(ask({"verb": "run", "identifier": sys.argv[2]})[0])
+      for status in (9, 0): print(ask({"verb": "ended", "status": status})[0])
       """
     let made = try fixture.mounted.temporary.write(script, to: "ask.py")
     #expect(chmod(made, 0o644) == 0)

@@ -188,7 +188,7 @@ package final class AppSocketServer: Sendable {
         if messages.withLock({ $0.isStopping }) { return nil }
         if !isTold { DaemonLog.write("can't serve the sockets of apps for a moment: \(error.message)") }
         isTold = true
-        _ = Condition(()).wait(milliseconds: 100) { false }
+        pauseThread(milliseconds: 100)
       }
     }
   }

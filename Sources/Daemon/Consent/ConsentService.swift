@@ -53,7 +53,7 @@ package final class ConsentService: ConsentKeeper {
     prompts.expectAgents(nanoseconds: UInt64(Self.agentsPatienceMilliseconds) * 1_000_000)
     let thread = try? JoinableThread(name: "agents") { [weak self] in
       // Nothing but this time is waited for.
-      _ = Condition(()).wait(milliseconds: Self.agentsPatienceMilliseconds) { _ in false }
+      pauseThread(milliseconds: Self.agentsPatienceMilliseconds)
       guard let self else { return }
       refuse(prompts.expectNoMoreAgents(), Self.nobodyAsks, .EPERM)
     }

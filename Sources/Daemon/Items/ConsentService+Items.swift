@@ -139,7 +139,7 @@ extension ConsentService {
     let thread = try? JoinableThread(name: "readings") { [weak self] in
       while let milliseconds = self?.failLate() {
         // Nothing but this time is waited for.
-        _ = Condition(()).wait(milliseconds: min(milliseconds, Self.longestNap)) { _ in false }
+        pauseThread(milliseconds: min(milliseconds, Self.longestNap))
       }
     }
     if let thread { thread.detach() } else { readings.isUnwatched() }

@@ -33,7 +33,7 @@ struct LockHolderSearch {
   func run() {
     let first = search()
     if first.isEmpty { return }
-    pause(milliseconds: 2000)
+    pauseThread(milliseconds: 2000)
     let second = search()
     guard stuck.contains(where: { $0.again != nil }) else { return }
     for (user, processes) in second where first[user] != nil {
@@ -43,7 +43,7 @@ struct LockHolderSearch {
         end(processes, of: user)
       }
     }
-    pause(milliseconds: 2000)
+    pauseThread(milliseconds: 2000)
     for (user, left) in search() where user != 0 && first[user] != nil {
       if second[user]?.isDisjoint(with: left) == false { endFilesystems(of: user) }
     }
@@ -70,7 +70,7 @@ struct LockHolderSearch {
     }
     let state = Condition(State())
     let end = monotonicNanoseconds() + 3_000_000_000
-    for process in WaitingThread.numbers(in: "/proc").shuffled() {
+    for process in ProcessID.numbers(in: "/proc").shuffled() {
       let hasRoom = state.wait(milliseconds: millisecondsLeft(until: end)) { $0.looks < Self.maxLooks }
       guard hasRoom else { break }
       state.change { $0.looks += 1 }
@@ -97,8 +97,6 @@ struct LockHolderSearch {
     return found
   }
 
-  private func pause(milliseconds: Int) { _ = Condition(()).wait(milliseconds: milliseconds) { false } }
-
   // MARK: Ending
 
   private func end(_ processes: Set<Int32>, of user: UInt32) {
@@ -112,7 +110,7 @@ struct LockHolderSearch {
     DaemonLog.write("all processes of \(name) are ended: it was not the first time in this hour")
     // What is started meanwhile is found by the next round.
     for _ in 0..<3 {
-      for process in WaitingThread.numbers(in: "/proc") where account(of: process) == user {
+      for process in ProcessID.numbers(in: "/proc") where account(of: process) == user {
         kill(process, of: user)
       }
     }
@@ -138,7 +136,7 @@ struct LockHolderSearch {
       return DaemonLog.write("can't end the filesystems of user \(user), for which its processes wait")
     }
     let connections = "/proc/self/fd/\(control.number)"
-    for connection in WaitingThread.numbers(in: connections) {
+    for connection in ProcessID.numbers(in: connections) {
       let path = "\(connections)/\(connection)"
       guard let place = try? FD.cwd.openFollowing(path, pathOnly | O_DIRECTORY),
         let status = try? place.fd.status(), status.st_uid != 0,

@@ -55,7 +55,7 @@ struct WaitingThread: Hashable {
 
   /// The threads of a process that are in an uninterruptible wait.
   static func uninterruptible(of process: Int32) -> [WaitingThread] {
-    numbers(in: "/proc/\(process)/task").compactMap { thread in
+    ProcessID.numbers(in: "/proc/\(process)/task").compactMap { thread in
       guard let state = ProcessID.field("State", of: "\(process)/task/\(thread)"), state.hasPrefix("D") else {
         return nil
       }
@@ -65,14 +65,6 @@ struct WaitingThread: Hashable {
 
   /// All threads of a process that wait.
   static func all(of process: Int32) -> [WaitingThread] {
-    numbers(in: "/proc/\(process)/task").compactMap { WaitingThread(process, $0) }
-  }
-
-  /// The names in a directory that are numbers.
-  static func numbers(in path: String) -> [Int32] {
-    guard let directory = try? FD.cwd.openFollowing(path, O_RDONLY | O_DIRECTORY),
-      let entries = try? directory.fd.entries()
-    else { return [] }
-    return entries.compactMap { Int32(String(decoding: $0.name, as: UTF8.self)) }
+    ProcessID.numbers(in: "/proc/\(process)/task").compactMap { WaitingThread(process, $0) }
   }
 }

@@ -21,7 +21,7 @@ extension VolumeService {
       var pause = Self.leastPauseMilliseconds
       while let self, volume.letGo(usersOf: users(of:)) {
         // Nothing tells of it when somebody closes what the kernel reads and writes by itself.
-        _ = Condition(()).wait(milliseconds: pause) { _ in false }
+        pauseThread(milliseconds: pause)
         pause = min(2 * pause, Self.mostPauseMilliseconds)
       }
       self?.isLettingGo.store(false, ordering: .relaxed)

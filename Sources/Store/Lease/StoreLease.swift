@@ -126,7 +126,7 @@ package final class StoreLease: Sendable {
         tell(look.host ?? "another machine", Int(times.silence / 1_000_000_000))
       }
       // Nothing tells of what another machine does.
-      _ = Condition(()).wait(milliseconds: Int(times.renewal / 5_000_000)) { _ in false }
+      pauseThread(milliseconds: Int(times.renewal / 5_000_000))
     }
   }
 

@@ -69,7 +69,7 @@ extension View {
       && !peers.know(parent.number)
       && !volume.attached.mayBeListed(in: parent.number, parent.zone)
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
-    if let listing = opened.listing, isServed(parent.number) || isForBackup,
+    if let listing = opened.listing, keepsNames(of: parent.number),
       let names = try listing.names(of: directory, from: offset, volume.budget, by: opened.payer)
     {
       let isAgain = withAttributes && offset == 0 && memory.kept.listed.isAgain(parent.id)
@@ -136,7 +136,7 @@ extension View {
         return directories.add(
           OpenDirectory(
             node: object.id, payer: payer, request: caller.request, descriptor: opened,
-            listing: isServed(object.number) || isForBackup ? KeptListing(isUnique: isForBackup) : nil))
+            listing: keepsNames(of: object.number) ? KeptListing(isUnique: isForBackup) : nil))
       } catch {
         volume.budget.give(.descriptors, by: payer)
         throw error
@@ -151,6 +151,9 @@ extension View {
   private func isServed(_ object: ObjectNumber) -> Bool {
     volume.attached.queue(ofDevice: object.device) != nil
   }
+
+  /// Whether a listing is read at once, and its pages are served from that.
+  private func keepsNames(of directory: ObjectNumber) -> Bool { isForBackup || isServed(directory) }
 
   /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else
   /// after that, the daemon might not be let in again, or its names are kept.

@@ -119,6 +119,22 @@ final class RunFixture {
     try shell("SCRIPT=$(cat <<'END-OF-SCRIPT'\n\(inner)\nEND-OF-SCRIPT\n)\n" + script)
   }
 
+  /// The head of a script in Python: `ask` sends something to the socket that is the first argument, and
+  /// gives the answer and how many descriptors came along with it.
+  ///
+  /// The view that was asked for is there for as long as its mount, which the process keeps.
+  static let asking = """
+    import socket, sys, json
+    kept = []
+    def ask(line):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(sys.argv[1])
+        s.sendall((json.dumps(line) + "\\n").encode())
+        answer, descriptors, _, _ = socket.recv_fds(s, 65536, 1)
+        kept.extend(descriptors)
+        return answer.decode(), len(descriptors)
+    """
+
   /// Sends a line to the daemon, as a program of somebody's own would, and gives what comes back.
   func ask(_ line: String, as account: Account? = nil) throws -> String {
     let script = """

@@ -125,19 +125,11 @@ struct RunSocketTests {
   func anAppGetsFewSockets() throws {
     let fixture = try RunFixture()
     let script = """
-      import socket, sys, json
-      kept = []
-      def ask(line):
-          s = socket.socket(socket.AF_UNIX)
-          s.connect(sys.argv[1])
-          s.sendall((json.dumps(line) + "\\n").encode())
-          # The view is there for as long as its mount is.
-          answer, descriptors, _, _ = socket.recv_fds(s, 65536, 1)
-          kept.extend(descriptors)
-          return json.loads(answer.decode().splitlines()[0]), len(descriptors)
+      \(RunFixture.asking)
       for turn in range(2):
           assert ask({"verb": "run", "identifier": sys.argv[2]})[1] == 1
-          answers = [ask({"verb": "endpoint"}) for _ in range(4)]
+          texts = [ask({"verb": "endpoint"}) for _ in range(4)]
+          answers = [(json.loads(text.splitlines()[0]), count) for text, count in texts]
           print([(answer["ok"], count) for answer, count in answers], answers[3][0].get("message"))
       """
     let made = try fixture.mounted.temporary.write(script, to: "ask.py")
