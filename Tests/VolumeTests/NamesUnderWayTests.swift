@@ -43,10 +43,10 @@ struct NamesUnderWayTests {
     let entry = try Self.entry(1, "p/x", Self.steps)
     let began = grants.time
     // Others' names are nothing to it.
-    grants.begin([Self.step("y", in: Self.parent)])
-    grants.begin([Self.steps[0]])
+    grants.begin(NamesUnderWay.Names(Self.step("y", in: Self.parent)))
+    grants.begin(NamesUnderWay.Names(Self.steps[0]))
     #expect(put(entry, since: began) == .changing(Self.steps[0]) && grants.entry(1) == nil)
-    #expect(grants.end([Self.steps[0]]).isEmpty)
+    #expect(grants.end(NamesUnderWay.Names(Self.steps[0])).isEmpty)
     #expect(put(entry, since: began) == .changed && grants.entry(1) == nil)
     #expect(put(entry, since: grants.time) == .done && grants.entry(1)?.record.path == Self.path("p/x"))
     let before = grants.time
@@ -58,14 +58,14 @@ struct NamesUnderWayTests {
   @Test func whatCanNotBeKnownYetIsLookedAtLater() throws {
     var entry = try Self.entry(1, "p/x", Self.steps)
     grants.put(entry)
-    for _ in 0..<2 { grants.begin([Self.steps[1]]) }
+    for _ in 0..<2 { grants.begin(NamesUnderWay.Names(Self.steps[1])) }
     let known = entry
     entry.record.identity = ObjectIdentity(inode: 10, handle: [8, 0, 2], created: 0)
     #expect(put(entry, insteadOf: known, since: grants.time) == .changing(Self.steps[1]))
     #expect(grants.entry(1)?.record.identity == known.record.identity)
     // Two change it.
-    #expect(grants.end([Self.steps[1]]).isEmpty)
-    #expect(grants.end([Self.steps[1]]) == [1])
+    #expect(grants.end(NamesUnderWay.Names(Self.steps[1])).isEmpty)
+    #expect(grants.end(NamesUnderWay.Names(Self.steps[1])) == [1])
     #expect(put(entry, insteadOf: known, since: grants.time) == .done)
     #expect(grants.entry(1)?.record.identity == entry.record.identity)
   }
@@ -95,8 +95,8 @@ struct NamesUnderWayTests {
     let relocation = Grants.Relocation(
       source: source, path: Self.path("q/b"), steps: [Self.step("q", in: Self.top), target],
       isWithinOneDirectory: false, mover: nil, target: target)
-    let exchange = [Self.step("p", in: Self.top), Self.step("q", in: Self.top)]
-    grants.begin(names)
+    let exchange = NamesUnderWay.Names(Self.step("p", in: Self.top), Self.step("q", in: Self.top))
+    grants.begin(NamesUnderWay.Names(source, target))
     grants.begin(exchange)
     let relocated = grants.relocate([relocation], since: grants.time, besides: names, isLast: false).relocated
     #expect((relocated != nil) == isKnown)

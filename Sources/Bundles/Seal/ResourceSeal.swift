@@ -54,25 +54,32 @@ package struct ResourceSeal: Equatable, Sendable {
 
   /// The entry for a path.
   func entry(for path: String) -> Entry? {
-    let entry = firstEntry(from: path)
-    return entry.map { $0.path.hasSameBytes(as: path) } == true ? entry : nil
+    let place = place(of: path)
+    return place.isEntry ? entries[place.index] : nil
+  }
+
+  /// Where a path is among the entries, or would be.
+  func place(of path: String) -> (index: Int, isEntry: Bool) {
+    let index = firstIndex(from: path)
+    return (index, index < entries.count && entries[index].path.hasSameBytes(as: path))
   }
 
   /// Whether something is sealed in a directory, or in one below it.
   func hasEntry(in directory: String) -> Bool {
     let place = directory + "/"
-    return firstEntry(from: place)?.path.utf8.starts(with: place.utf8) == true
+    let index = firstIndex(from: place)
+    return index < entries.count && entries[index].path.utf8.starts(with: place.utf8)
   }
 
-  /// The first entry that does not come before a path.
-  private func firstEntry(from path: String) -> Entry? {
+  /// Where the first entry is that does not come before a path.
+  private func firstIndex(from path: String) -> Int {
     var low = 0
     var high = entries.count
     while low < high {
       let middle = (low + high) / 2
       if entries[middle].path.precedes(path) { low = middle + 1 } else { high = middle }
     }
-    return low < entries.count ? entries[low] : nil
+    return low
   }
 }
 

@@ -19,6 +19,10 @@ struct SealItem: Equatable, Sendable {
   let kind: Kind
   /// Whether the rules let it be missing.
   let isOptional: Bool
+  /// Where it is among the entries of a seal, so that texts are not compared to sort it.
+  ///
+  /// Those between two entries have the same.
+  var order = 0
 }
 
 /// What is to be known of the files that a walk comes by.
@@ -101,6 +105,7 @@ final class SealWalk: Sendable {
     /// Relative to the base.
     let path: String
     let isOptional: Bool
+    let order: Int
     let wanted: ResourceSeal.Algorithm?
     let wantsFirstVersion: Bool
   }

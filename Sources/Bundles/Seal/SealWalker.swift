@@ -133,8 +133,12 @@ final class SealWalker {
     let type = try type == UInt8(DT_UNKNOWN) ? self.type(of: name, path, in: directory) : type
     guard try !isExcluded(path, type) else { return }
     let rule = try matcher.rule(for: path.utf8).map { walk.rules.rules[$0] }
-    let entry: ResourceSeal.Entry? =
-      if case .verifying(let seal) = walk.purpose { seal.entry(for: path) } else { nil }
+    var (entry, order): (ResourceSeal.Entry?, Int) = (nil, 0)
+    if case .verifying(let seal) = walk.purpose {
+      let place = seal.place(of: path)
+      // What is not in the seal comes before the entry that has its place.
+      (entry, order) = place.isEntry ? (seal.entries[place.index], 2 * place.index + 1) : (nil, 2 * place.index)
+    }
     // Where the seal has the same path in memory, it is not kept again.
     let path = entry?.path ?? path
     // What is in the seal is held against it, whatever the rules say.
@@ -144,10 +148,10 @@ final class SealWalker {
     switch Int32(type) {
     case Int32(DT_DIR):
       if let rule, rule.isNested, name.utf8.contains(0x2e) {
-        items.append(SealItem(path: path, kind: .nested, isOptional: isOptional))
+        items.append(SealItem(path: path, kind: .nested, isOptional: isOptional, order: order))
         if entry == nil { walk.bundle.bounds?.addFinding() }
       } else {
-        items.append(SealItem(path: path, kind: .directory, isOptional: isOptional))
+        items.append(SealItem(path: path, kind: .directory, isOptional: isOptional, order: order))
         directories.append(.directory(name, in: directory))
       }
     case Int32(DT_LNK):
@@ -156,27 +160,29 @@ final class SealWalker {
       items.append(
         SealItem(
           path: path, kind: .symlink(target: try target(of: name, path, in: directory)),
-          isOptional: isOptional))
+          isOptional: isOptional, order: order))
       if entry == nil { walk.bundle.bounds?.addFinding() }
     case Int32(DT_REG):
       guard isSealed else { return }
-      files.append(try file(name, path, entry, isOptional: isOptional))
+      files.append(try file(name, path, entry, isOptional: isOptional, order))
     default: throw Finding(.specialFile, path)
     }
   }
 
   private func file(
-    _ name: String, _ path: String, _ entry: ResourceSeal.Entry?, isOptional: Bool
+    _ name: String, _ path: String, _ entry: ResourceSeal.Entry?, isOptional: Bool, _ order: Int
   ) throws(Finding) -> SealWalk.WalkFile {
     guard case .sealing = walk.purpose else {
       var wanted: ResourceSeal.Algorithm?
       if case .file(let algorithm, _)? = entry?.content { wanted = algorithm }
       return SealWalk.WalkFile(
-        name: name, path: path, isOptional: isOptional, wanted: wanted, wantsFirstVersion: false)
+        name: name, path: path, isOptional: isOptional, order: order, wanted: wanted,
+        wantsFirstVersion: false)
     }
     let isInFirst = try firstVersion?.covers(path) ?? false
     return SealWalk.WalkFile(
-      name: name, path: path, isOptional: isOptional, wanted: .sha256, wantsFirstVersion: isInFirst)
+      name: name, path: path, isOptional: isOptional, order: order, wanted: .sha256,
+      wantsFirstVersion: isInFirst)
   }
 
   /// Takes account of what the seal does not list: there may be as much of it as whoever has copied the
@@ -237,7 +243,7 @@ final class SealWalker {
       items.append(
         SealItem(
           path: path, kind: .file(digest: digests.wanted, firstVersion: digests.firstVersion),
-          isOptional: file.isOptional))
+          isOptional: file.isOptional, order: file.order))
       // The seal says nothing of it, or that it is no file.
       if file.wanted == nil { walk.bundle.bounds?.addFinding() }
       if reader.hasSideband { add(Finding(.sideband, path)) }

@@ -24,7 +24,11 @@ final class SharedResults: Sendable {
   /// All of it, ordered by path.
   func take() -> (items: [SealItem], findings: [Finding]) {
     let all = found.withLock { $0 }
-    return (all.items.sorted { $0.path.precedes($1.path) }, all.findings.sortedByPath())
+    let order = all.items.indices.map { (order: all.items[$0].order, index: $0) }.sorted { one, other in
+      one.order != other.order
+        ? one.order < other.order : all.items[one.index].path.precedes(all.items[other.index].path)
+    }
+    return (order.map { all.items[$0.index] }, all.findings.sortedByPath())
   }
 }
 

@@ -22,9 +22,10 @@ struct NamesUnderWay {
     case changing(ResolvedPath.Step)
   }
 
-  private var changing: [ResolvedPath.Step: Int] = [:]
+  /// How many change a name, by its hash: 64 bits with a seed stand for the name.
+  private var changing: [Int: Int] = [:]
   /// The grants that are to be looked at when a name is changed.
-  private var late: [ResolvedPath.Step: Set<Int64>] = [:]
+  private var late: [Int: Set<Int64>] = [:]
   /// How many changes have ended.
   private(set) var time: UInt64 = 0
   /// When the last one of those names has ended that hash alike; the same of all names in a directory.
@@ -33,24 +34,52 @@ struct NamesUnderWay {
 
   private static let shards = 4096
 
-  private static func shard(_ value: some Hashable) -> Int {
-    Int(truncatingIfNeeded: value.hashValue) & (shards - 1)
+  /// Names that somebody changes; it is cheap, since every rename has one.
+  struct Names {
+    fileprivate let hashes: (Int, Int?)
+
+    init(_ move: NameMove) {
+      hashes = (
+        hash(UnsafeRawBufferPointer(move.name.buffer), in: move.from.number),
+        hash(UnsafeRawBufferPointer(move.newName.buffer), in: move.to.number)
+      )
+    }
+
+    init(_ step: ResolvedPath.Step, _ other: ResolvedPath.Step? = nil) {
+      hashes = (hash(step), other.map(hash))
+    }
+
+    fileprivate func forEach(_ body: (Int) -> Void) {
+      body(hashes.0)
+      if let other = hashes.1 { body(other) }
+    }
   }
 
-  mutating func begin(_ steps: [ResolvedPath.Step]) {
-    for step in steps { changing[step, default: 0] += 1 }
+  private static func hash(_ step: ResolvedPath.Step) -> Int {
+    step.name.withUnsafeBytes { hash($0, in: step.directory) }
   }
+
+  private static func hash(_ name: UnsafeRawBufferPointer, in directory: ObjectNumber) -> Int {
+    var hasher = Hasher()
+    hasher.combine(directory)
+    hasher.combine(bytes: name)
+    return hasher.finalize()
+  }
+
+  private static func shard(_ hash: Int) -> Int { Int(truncatingIfNeeded: hash) & (shards - 1) }
+
+  mutating func begin(_ changed: Names) { changed.forEach { changing[$0, default: 0] += 1 } }
 
   /// They are changed, and all that this makes of grants is noted; those that are to be looked at are the
   /// answer.
-  mutating func end(_ steps: [ResolvedPath.Step]) -> Set<Int64> {
+  mutating func end(_ changed: Names) -> Set<Int64> {
     time += 1
     var ids: Set<Int64> = []
-    for step in steps {
-      names[Self.shard(step)] = time
-      let left = (changing[step] ?? 1) - 1
-      changing[step] = left > 0 ? left : nil
-      if left <= 0, let late = late.removeValue(forKey: step) { ids.formUnion(late) }
+    changed.forEach { hash in
+      names[Self.shard(hash)] = time
+      let left = (changing[hash] ?? 1) - 1
+      changing[hash] = left > 0 ? left : nil
+      if left <= 0, !late.isEmpty, let late = late.removeValue(forKey: hash) { ids.formUnion(late) }
     }
     return ids
   }
@@ -58,7 +87,7 @@ struct NamesUnderWay {
   /// Any names in a directory were changed.
   mutating func noteChange(in directory: ObjectNumber) {
     time += 1
-    directories[Self.shard(directory)] = time
+    directories[Self.shard(directory.hashValue)] = time
   }
 
   /// What a look is worth that began at some time, and found these names on its way; who changes some of them
@@ -66,18 +95,19 @@ struct NamesUnderWay {
   func answer(
     _ seen: [ResolvedPath.Step], since began: UInt64, besides own: [ResolvedPath.Step] = []
   ) -> Answer {
-    for step in seen where changing[step] != nil && !own.contains(step) { return .changing(step) }
+    for step in seen where isChanging(step) && !own.contains(step) { return .changing(step) }
     let isChanged = seen.contains { step in
-      names[Self.shard(step)] > began || directories[Self.shard(step.directory)] > began
+      names[Self.shard(Self.hash(step))] > began
+        || directories[Self.shard(step.directory.hashValue)] > began
     }
     return isChanged ? .changed : .asSeen
   }
 
-  func isChanging(_ step: ResolvedPath.Step) -> Bool { changing[step] != nil }
+  func isChanging(_ step: ResolvedPath.Step) -> Bool { changing[Self.hash(step)] != nil }
 
   /// Has a grant looked at when that name is changed.
   mutating func look(at id: Int64, after step: ResolvedPath.Step) {
-    late[step, default: []].insert(id)
+    late[Self.hash(step), default: []].insert(id)
   }
 }
 
@@ -85,10 +115,10 @@ extension Grants {
   /// The time at which a look begins.
   var time: UInt64 { state.withLock { $0.changes.time } }
 
-  func begin(_ steps: [ResolvedPath.Step]) { state.withLock { $0.changes.begin(steps) } }
+  func begin(_ names: NamesUnderWay.Names) { state.withLock { $0.changes.begin(names) } }
 
-  func end(_ steps: [ResolvedPath.Step]) -> [Int64] {
-    let late = state.withLock { Array($0.changes.end(steps)) }
+  func end(_ names: NamesUnderWay.Names) -> [Int64] {
+    let late = state.withLock { Array($0.changes.end(names)) }
     changed.change { $0 &+= 1 }
     return late
   }

@@ -27,7 +27,7 @@ extension Volume {
   func following<Made: ~Copyable>(
     _ move: NameMove, through view: PeerView, _ call: () throws(Errno) -> Made
   ) throws(Errno) -> Made {
-    let names = [move.source, move.target]
+    let names = NamesUnderWay.Names(move)
     grants.begin(names)
     let made: Made
     do throws(Errno) { made = try call() } catch {
