@@ -25,28 +25,30 @@ struct LockHoldersTests {
   }
 
   @Test func anAccountIsOneWithAllItsIDs() {
-    #expect(!holders.add(100_005))
+    #expect(holders.add(100_005) == 1)
     for user: UInt32 in [1001, 100_000, 165_535] { #expect(holders.contains(user)) }
     for user: UInt32 in [0, 1002, 165_536] { #expect(!holders.contains(user)) }
-    #expect(holders.add(1001))
+    #expect(holders.add(1001) == 2)
+    for _ in 0..<3 { #expect(holders.add(1001) == 3) }
+    #expect(holders.contains(1001))
   }
 
   @Test func itIsOverAfterAnHour() {
-    #expect(!holders.add(1001, at: 1000))
-    #expect(!holders.add(1002, at: 1010))
+    #expect(holders.add(1001, at: 1000) == 1)
+    #expect(holders.add(1002, at: 1010) == 1)
     let end = 1000 + LockHolders.seconds
     #expect(holders.isNoted(1001, at: end - 1) && !holders.isNoted(1001, at: end))
     #expect(holders.isNoted(1002, at: end) && !holders.isNoted(1002, at: end + 10))
-    #expect(!holders.add(1001, at: end))
+    #expect(holders.add(1001, at: end) == 1)
     #expect(holders.isNoted(1001, at: end))
-    #expect(holders.add(1001, at: end + 1))
+    #expect(holders.add(1001, at: end + 1) == 2)
   }
 
   /// The memory is of one size: the one whose time is over first gives way.
   @Test func theOldestGivesWay() {
-    for user: UInt32 in 0..<64 { #expect(!holders.add(5000 + user, at: 1000 + user)) }
+    for user: UInt32 in 0..<64 { #expect(holders.add(5000 + user, at: 1000 + user) == 1) }
     for user: UInt32 in 0..<64 { #expect(holders.isNoted(5000 + user, at: 1100)) }
-    #expect(!holders.add(6000, at: 1100))
+    #expect(holders.add(6000, at: 1100) == 1)
     #expect(holders.isNoted(6000, at: 1100))
     #expect(!holders.isNoted(5000, at: 1100) && holders.isNoted(5001, at: 1100))
   }

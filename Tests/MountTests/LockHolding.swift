@@ -63,4 +63,20 @@ enum LockHolding {
     try #require(holder.process.isRunning)
     return holder
   }
+
+  /// Begins to hold files as `hold-pipe.py` says.
+  static func holdByPipe(
+    _ files: [String], as user: Account, _ temporary: TemporaryDirectory, called name: String
+  ) throws -> Background {
+    let script = try temporary.write(
+      String(contentsOfFile: Checkout.path("Tests/Fixtures/hold-pipe.py"), encoding: .utf8), to: "pipe.py")
+    try #require(chmod(script, 0o644) == 0)
+    let output = temporary.appending(name)
+    let holder = try Background(["/usr/bin/python3", script] + files, as: user, output: output, temporary)
+    try #require(
+      eventually { FD.text(of: output, limit: 100) == "held\n" || !holder.process.isRunning },
+      "\(FD.text(of: output, limit: 100) ?? "")")
+    try #require(holder.process.isRunning)
+    return holder
+  }
 }

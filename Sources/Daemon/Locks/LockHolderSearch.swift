@@ -4,52 +4,105 @@
 internal import Glibc
 internal import LinuxIO
 
-// Who holds a lock of a backing file, and what is done about that.
+// Who holds a lock of a file, and what is done about that.
 //
-//  1. A process is found by its stack in the kernel: it is in a passthrough read or write, and waits there
-//     for its own memory. Two seconds later it, or another one of its user's, still does, and a thread of
-//     ours has not got on meanwhile: many that hold a lock for a second each, one after the other, are no
-//     better.
+//  1. A process is found by its stack in the kernel: it is in a read, write or listing, and waits there for
+//     its own memory. Two seconds later it, or another one of its user's, still does, and a thread that
+//     waits for a lock has not got on meanwhile: many that hold a lock for a second each, one after the
+//     other, are no better.
 //  2. It is killed. A wait for memory ends with that, usually; the lock is free, and whoever waits goes on.
 //  3. A filesystem may have taken the request for that memory already and the kernel wait for the answer
 //     whatever happens. Then the user's FUSE filesystems that owe answers are ended too.
 //  4. The user is noted first: nothing of theirs is passed through for an hour (`LockHolders`). Files that
 //     are open already still are. So all processes of a user who does it again in that hour are killed.
 //  5. Root's processes are left alone, and named in the log.
+//  6. One that waits for a pipe may be in nobody's way: pv(1) does so for hours. It is paused, which frees the
+//     lock (``PausedThreads``). If others get on then, it was in their way, and its user is noted. The second
+//     time such a process is killed, the third time all of that user's are.
 
 /// Ends processes that hold locks of backing files; for a process of its own, which exits afterwards.
 struct LockHolderSearch {
   private let holders: LockHolders
   /// What waits for them.
   private let stuck: [WaitingThread]
+  /// The exit status where somebody was found.
+  static let hasFound: Int32 = 3
   /// How many threads may wait for a process that does not let itself be looked at.
   private static let maxLooks = 128
 
-  init(_ holders: LockHolders, _ stuck: [WaitingThread]) {
+  /// `strangers` are threads of others that wait for something.
+  init(_ holders: LockHolders, _ stuck: [WaitingThread], _ strangers: [LockWaiters.Thread]) {
     self.holders = holders
-    self.stuck = stuck
+    let others = strangers.prefix(Self.maxLooks).compactMap { WaitingThread($0.process, $0.thread) }
+    self.stuck = stuck + others.filter(\.waitsForFile)
   }
 
-  func run() {
+  /// Whether somebody is found.
+  func run() -> Bool {
+    if stuck.isEmpty { return false }
     let first = search()
-    if first.isEmpty { return }
+    if first.isEmpty { return false }
     pauseThread(milliseconds: 2000)
-    let second = search()
-    guard stuck.contains(where: { $0.again != nil }) else { return }
-    for (user, processes) in second where first[user] != nil {
+    var second = search().filter { first[$0.key] != nil }
+    guard isInTheWay else { return true }
+    for user in second.keys {
+      guard let found = second[user], !found.pipes.isEmpty else { continue }
+      second[user]?.processes.formUnion(pause(found.pipes, of: user))
+    }
+    for (user, found) in second where !found.processes.isEmpty {
       if user == 0 {
-        DaemonLog.write("root's \(names(processes)) holds up others: \(Self.reason)")
+        DaemonLog.write("root's \(names(found.processes)) holds up others: \(Self.reason)")
       } else {
-        end(processes, of: user)
+        end(found.processes, of: user)
       }
     }
+    guard second.contains(where: { !$0.value.processes.isEmpty }) else { return true }
     pauseThread(milliseconds: 2000)
-    for (user, left) in search() where user != 0 && first[user] != nil {
-      if second[user]?.isDisjoint(with: left) == false { endFilesystems(of: user) }
+    for (user, left) in search() where user != 0 {
+      if second[user]?.processes.isDisjoint(with: left.processes) == false { endFilesystems(of: user) }
     }
+    return true
   }
 
+  /// Whether somebody waits for the same still.
+  private var isInTheWay: Bool { stuck.contains { $0.again != nil } }
+
   private static let reason = "it holds the lock of a file that the kernel reads or writes for it"
+
+  /// Has threads of a user's that wait for pipes let go of their locks for a moment.
+  ///
+  /// The processes that did not are the result.
+  private func pause(_ threads: [WaitingThread], of user: UInt32) -> Set<Int32> {
+    let waited = stuck.filter { $0.again != nil }
+    let paused = PausedThreads(threads, until: monotonicNanoseconds() + 3_000_000_000)
+    let end = monotonicNanoseconds() + 500_000_000
+    var hasHeld = false
+    while !hasHeld, millisecondsLeft(until: end) > 0 {
+      pauseThread(milliseconds: 20)
+      hasHeld = waited.contains { $0.again == nil }
+    }
+    let others = Set(paused.others.map(\.process))
+    if hasHeld {
+      // Whoever waits behind those gets on, too.
+      pauseThread(milliseconds: 100)
+      note(Set(threads.map(\.process)).subtracting(others), of: user)
+    }
+    return others
+  }
+
+  /// A user has held a lock while waiting for a pipe.
+  private func note(_ processes: Set<Int32>, of user: UInt32) {
+    if processes.isEmpty { return }
+    let what = "\(names(processes)) held up others: waiting for a pipe, it had the lock of a file"
+    guard user != 0 else { return DaemonLog.write("root's \(what)") }
+    let times = holders.add(user)
+    let name = LocalAccounts.users.name(of: user) ?? "user \(user)"
+    DaemonLog.write(
+      "\(name)'s \(what)\(times > 1 ? ", not for the first time in this hour; it is ended" : ""). "
+        + "For an hour the kernel reads and writes nothing for \(name) by itself")
+    if times > 1 { for process in processes { kill(process, of: user) } }
+    if times > 2 { endAll(of: user, name) }
+  }
 
   /// Who is to answer for a process, by the user who has started it; nil if it has ended.
   private func account(of process: Int32) -> UInt32? {
@@ -58,14 +111,22 @@ struct LockHolderSearch {
 
   // MARK: Looking
 
-  /// All processes of the machine that hold a backing file, by user.
+  /// What was found of one user.
+  private struct Found {
+    /// Those that wait for memory.
+    var processes: Set<Int32> = []
+    /// Those that wait for a pipe.
+    var pipes: [WaitingThread] = []
+  }
+
+  /// All processes of the machine that hold a file, by user.
   ///
   /// A process that executes a program may make each look at it wait. So there is a thread for each process,
   /// and the processes come in any order: somebody who has many such processes delays the search, and does
   /// not prevent it.
-  private func search() -> [UInt32: Set<Int32>] {
+  private func search() -> [UInt32: Found] {
     struct State {
-      var found: Set<Int32> = []
+      var found: [WaitingThread] = []
       var looks = 0
     }
     let state = Condition(State())
@@ -75,18 +136,23 @@ struct LockHolderSearch {
       guard hasRoom else { break }
       state.change { $0.looks += 1 }
       let thread = try? JoinableThread(name: "look") {
-        let isHolder = WaitingThread.all(of: process).contains(where: \.holdsBackingFile)
+        let holders = WaitingThread.all(of: process).filter { $0.hold != nil }
         state.change {
           $0.looks -= 1
-          if isHolder { $0.found.insert(process) }
+          $0.found += holders
         }
       }
       if let thread { thread.detach() } else { state.change { $0.looks -= 1 } }
     }
     _ = state.wait(milliseconds: millisecondsLeft(until: end)) { $0.looks == 0 }
-    var found: [UInt32: Set<Int32>] = [:]
-    for process in state.withLock({ $0.found }) {
-      if let user = account(of: process) { found[user, default: []].insert(process) }
+    var found: [UInt32: Found] = [:]
+    for thread in state.withLock({ $0.found }) {
+      guard let user = account(of: thread.process) else { continue }
+      if thread.hold == .pipe {
+        found[user, default: Found()].pipes.append(thread)
+      } else {
+        found[user, default: Found()].processes.insert(thread.process)
+      }
     }
     #if DEBUG
       // Tests that run beside each other have holders of their own.
@@ -100,13 +166,16 @@ struct LockHolderSearch {
   // MARK: Ending
 
   private func end(_ processes: Set<Int32>, of user: UInt32) {
-    let isRepeated = holders.add(user)
+    let isRepeated = holders.add(user) > 1
     let name = LocalAccounts.users.name(of: user) ?? "user \(user)"
     DaemonLog.write(
       "\(name)'s \(names(processes)) is ended: \(Self.reason), and waits there for memory of its own while "
         + "others wait. For an hour the kernel reads and writes nothing for \(name) by itself")
     for process in processes { kill(process, of: user) }
-    guard isRepeated else { return }
+    if isRepeated { endAll(of: user, name) }
+  }
+
+  private func endAll(of user: UInt32, _ name: String) {
     DaemonLog.write("all processes of \(name) are ended: it was not the first time in this hour")
     // What is started meanwhile is found by the next round.
     for _ in 0..<3 {

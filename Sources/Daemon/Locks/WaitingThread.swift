@@ -34,15 +34,43 @@ struct WaitingThread: Hashable {
   /// The same thread now; nil if it has got on since.
   var again: WaitingThread? { WaitingThread(process, thread).flatMap { $0 == self ? $0 : nil } }
 
-  /// Whether it is in the kernel's own read or write of a backing file, and waits there for its own memory.
-  ///
-  /// The file's lock is held meanwhile. Functions that are called from other files of the kernel have their
-  /// names in each build of it.
-  var holdsBackingFile: Bool {
-    let isPassedThrough = stack.includes("fuse_passthrough_") || stack.includes("backing_file_")
-    let waitsForMemory = stack.includes("handle_mm_fault") || stack.includes("handle_userfault")
-    return isPassedThrough && waitsForMemory
+  /// What a thread waits for while it has the lock of a file or directory.
+  enum Hold {
+    /// Its own memory, which may be a file that never comes.
+    case memory
+    /// Something that others write into a pipe.
+    case pipe
   }
+
+  /// Nil if it holds none, as far as that can be told.
+  ///
+  /// Functions that are called from other files of the kernel have their names in each build of it.
+  var hold: Hold? {
+    let functions = stack.parts(between: "\n").map { String($0) }
+    let fault = functions.lastIndex { $0.includes("handle_mm_fault") || $0.includes("handle_userfault") }
+    if let fault {
+      // It is made to wait since it uses much memory. That ends, as it does with other filesystems' locks.
+      if stack.includes("mem_cgroup") { return nil }
+      // By what the fault was made: what it waits for may be a file of such a filesystem, too.
+      return functions[fault...].contains { name in Self.holding.contains { name.includes($0) } }
+        ? .memory : nil
+    }
+    return stack.includes("fuse_passthrough_splice_write") && stack.includes("iter_file_splice_write")
+      ? .pipe : nil
+  }
+
+  /// Reads and writes of files, which fill the memory of the program while the file's lock is held, and
+  /// listings.
+  private static let holding = ["fuse_", "backing_file_", "iterate_dir"]
+
+  /// Whether it waits for the lock of a file or directory, or of all renames.
+  var waitsForFile: Bool { mayWaitForLock && Self.waiting.contains { stack.includes($0) } }
+
+  /// What looks for names, and changes what they stand for.
+  private static let waiting = [
+    "vfs_", "do_renameat", "do_unlinkat", "do_rmdir", "do_linkat", "filename_create", "path_openat", "lookup",
+    "iterate_dir", "do_truncate", "chown_common", "chmod_common", "xattr", "fuse_",
+  ]
 
   /// Whether it waits for a lock, as far as that can be told.
   ///

@@ -18,7 +18,7 @@ package final class LockHolders: @unchecked Sendable {
 
   /// The first word is the time until which the last of them is noted.
   ///
-  /// The others are a user and such a time.
+  /// The others are a user, how often that one was noted (three stands for more), and such a time.
   private let words: UnsafeMutablePointer<Atomic<UInt64>>
   /// Keeps the memory.
   private let owner: AnyObject
@@ -43,16 +43,19 @@ package final class LockHolders: @unchecked Sendable {
     let account = accounts.holder(of: user)
     return (1...Self.count).contains { index in
       let word = words[index].load(ordering: .relaxed)
-      return word >> 32 == UInt64(account) && word & 0xffff_ffff > UInt64(now)
+      return word >> 32 == UInt64(account) && word & Self.timeBits > UInt64(now)
     }
   }
 
+  /// More seconds than a machine runs.
+  private static let timeBits: UInt64 = (1 << 30) - 1
+
   /// Notes a user, with all ids that the account has been given.
   ///
-  /// One process at a time does that. The result is whether the user was noted already.
-  package func add(_ user: UInt32) -> Bool { add(user, at: coarseSeconds()) }
+  /// One process at a time does that. The result is how often the user is noted now.
+  package func add(_ user: UInt32) -> Int { add(user, at: coarseSeconds()) }
 
-  func add(_ user: UInt32, at now: UInt32) -> Bool {
+  func add(_ user: UInt32, at now: UInt32) -> Int {
     let isKnown = isNoted(user, at: now)
     let account = UInt64(accounts.holder(of: user))
     let until = UInt64(now) + UInt64(Self.seconds)
@@ -64,11 +67,14 @@ package final class LockHolders: @unchecked Sendable {
         place = index
         break
       }
-      if word & 0xffff_ffff < words[place].load(ordering: .relaxed) & 0xffff_ffff { place = index }
+      if word & Self.timeBits < words[place].load(ordering: .relaxed) & Self.timeBits { place = index }
     }
-    words[place].store(account << 32 | until, ordering: .relaxed)
+    // One that an earlier version has noted has no number.
+    let known = isKnown ? max(1, words[place].load(ordering: .relaxed) >> 30 & 3) : 0
+    let times = min(3, known + 1)
+    words[place].store(account << 32 | times << 30 | until, ordering: .relaxed)
     words[0].store(until, ordering: .relaxed)
-    return isKnown
+    return Int(times)
   }
 }
 
