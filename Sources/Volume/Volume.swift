@@ -106,8 +106,8 @@ package final class Volume: Sendable {
   let kept: KeptState?
   let intents: Intents
   let served: ServedRequests
-  /// How many names have been asked for to take over views, by users.
-  let namesAsked = OrderedMutex(.leaf, [UInt32: Int]())
+  /// How many steps of paths were made to take over views, by users.
+  let stepsWalked = OrderedMutex(.leaf, [UInt32: Int]())
   /// Wants to know what is refused.
   let refusals: (any RefusalListener)?
   /// The types that a user's files may have, as far as the user or one of their apps may know them.

@@ -172,6 +172,15 @@ extension NodeTable {
     }
   }
 
+  /// Has all nodes but the root looked up again.
+  func forgetPositions() {
+    state.withLock { state in
+      state.slab.forEach { index, node in
+        if index != Self.rootIndex { node.pointee.setPosition(.nowhere) }
+      }
+    }
+  }
+
   /// The descriptors that its nodes have taken over.
   var descriptorsTakenOver: [Int32] { state.withLock { $0.descriptorsTakenOver } }
 }

@@ -10,12 +10,14 @@ internal import Policy
 // again: it is open, or somebody works in it. So it is found by the path that the kernel knows.
 
 extension View {
-  /// The positions of nodes in directories that this view does not know.
+  /// The positions of nodes in directories that this view does not know, as far as its user's steps last; the
+  /// others are looked up again.
   func positionsElsewhere(in scope: Scope) -> [ObjectNumber: Position] {
     var found: [ObjectNumber: Position] = [:]
     for id in nodes.movedElsewhere {
       // To ask a server could mean to wait for it.
-      guard let number = nodes.number(of: id), volume.attached.queue(ofDevice: number.device) == nil,
+      guard volume.mayWalk(Self.stepsToName, for: audience.user ?? 0),
+        let number = nodes.number(of: id), volume.attached.queue(ofDevice: number.device) == nil,
         let object = try? nodes.referenceAnywhere(to: id, isNamed: false)
       else { continue }
       if let position = position(of: object.fd, number, in: scope) { found[number] = position }
@@ -27,9 +29,9 @@ extension View {
   ///
   /// A name in a path may be anybody's by now, so what it leads to is compared.
   func position(of object: FD, _ number: ObjectNumber, in scope: Scope) -> Position? {
-    guard let status = try? object.status(), let path = volume.kernelPath(of: object), !path.isEmpty else {
-      return nil
-    }
+    guard let status = try? object.status(), let path = volume.kernelPath(of: object), !path.isEmpty,
+      volume.mayWalk(path.count, for: audience.user ?? 0)
+    else { return nil }
     let resolved = volume.resolvedPath(along: path, for: nil)
     if resolved.found?.number == number { return scope.position(at: path) }
     guard status.st_nlink == 0 else { return nil }

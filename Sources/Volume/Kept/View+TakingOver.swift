@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 package import Fuse
+internal import Glibc
 internal import LinuxIO
 internal import Policy
 internal import Synchronization
@@ -45,10 +46,14 @@ extension View {
   func takeOver() {
     let scope = self.scope.value
     if scope.root.throughout == nil {
-      let (places, unknown) = volume.objects(with: scope, for: audience.user ?? 0)
-      let named = positions(below: unknown, in: scope, besides: places)
-      let known = places.merging(named) { place, _ in place }
-      nodes.relocate(in: scope, known.merging(positionsElsewhere(in: scope)) { place, _ in place })
+      if let (places, unknown) = volume.objects(with: scope, for: audience.user ?? 0) {
+        let named = positions(below: unknown, in: scope, besides: places)
+        let known = places.merging(named) { place, _ in place }
+        nodes.relocate(in: scope, known.merging(positionsElsewhere(in: scope)) { place, _ in place })
+      } else {
+        // One of those that are not known may be private, in a directory that is not.
+        nodes.forgetPositions()
+      }
     }
     countWhatIsOpen()
   }
@@ -61,7 +66,7 @@ extension View {
   ) -> [ObjectNumber: Position] {
     var found: [ObjectNumber: Position] = [:]
     for (id, number) in nodes.below(directories) where known[number] == nil {
-      guard volume.mayAskForName(for: audience.user ?? 0),
+      guard volume.mayWalk(Self.stepsToName, for: audience.user ?? 0),
         volume.attached.queue(ofDevice: number.device) == nil,
         let object = try? nodes.referenceAnywhere(to: id, isNamed: false),
         let status = try? object.fd.status()
@@ -76,6 +81,9 @@ extension View {
     }
     return found
   }
+
+  /// What it costs to ask the kernel for a name, in steps of a path.
+  static var stepsToName: Int { 8 }
 
   /// Charges for what another worker has left open, and counts it.
   private func countWhatIsOpen() {
@@ -124,14 +132,18 @@ extension View {
 extension Volume {
   /// The objects that have places of their own in a scope; and the directories so far below which others may
   /// have some, by patterns or in other spellings.
+  ///
+  /// Nil if its user has more than may be looked for.
   fileprivate func objects(
     with scope: Scope, for user: UInt32
-  ) -> (found: [ObjectNumber: Position], unknown: [ObjectNumber: Int]) {
+  ) -> (found: [ObjectNumber: Position], unknown: [ObjectNumber: Int])? {
+    var walk = PathWalk(self)
     var found: [ObjectNumber: Position] = [:]
     var unknown: [ObjectNumber: Int] = [:]
     for (path, position) in scope.namedPlaces {
       let first = path.firstIndex { ScopePlace.suffix(ofPattern: $0) != nil }
-      let resolved = resolvedPath(along: Array(path[..<(first ?? path.count)]), for: user)
+      guard mayWalk(first ?? path.count, for: user) else { return nil }
+      let resolved = walk.resolve(Array(path[..<(first ?? path.count)]), for: user)
       if first == nil, let object = resolved.found {
         found[object.number] = position
       } else if settings.ignoresCase || resolved.found != nil,
@@ -144,15 +156,23 @@ extension Volume {
     return (found, unknown)
   }
 
-  /// Whether one more name of a user's may be asked for before anybody is served: a user may have many views,
-  /// and the kernel may know much in each.
-  fileprivate func mayAskForName(for user: UInt32) -> Bool {
-    namesAsked.withLock { asked in
-      asked[user, default: 0] += 1
-      return asked[user, default: 0] <= Self.mostNamesAsked
+  /// Whether so many more steps of paths may be made for a user before anybody is served: a user may have
+  /// many views, many grants deep in directories, and much that the kernel knows in each.
+  func mayWalk(_ steps: Int, for user: UInt32) -> Bool {
+    stepsWalked.withLock { walked in
+      let (all, isTooMuch) = walked[user, default: 0].addingReportingOverflow(steps)
+      guard !isTooMuch, all <= maxStepsWalked else { return false }
+      walked[user] = all
+      return true
     }
   }
 
-  /// That takes some tenths of a second.
-  private static let mostNamesAsked = 4096
+  /// So many take some tenths of a second.
+  private var maxStepsWalked: Int {
+    #if DEBUG
+      // For tests, which would have to make tens of thousands.
+      if let text = getenv("INSULA_STEPS_WALKED"), let steps = Int(String(cString: text)) { return steps }
+    #endif
+    return 1 << 17
+  }
 }

@@ -19,9 +19,10 @@ final class ConsentFixture {
 
   private let isRootless: Bool
 
-  init(rootless: Bool = false, initOptions: [String] = []) throws {
+  /// `before` are words before the command that mounts the store.
+  init(rootless: Bool = false, initOptions: [String] = [], before: [String] = []) throws {
     isRootless = rootless
-    fixture = try RunFixture(rootless: rootless, initOptions: initOptions)
+    fixture = try RunFixture(rootless: rootless, initOptions: initOptions, before: { _ in before })
     let texts = ["AppleMusic", "PhotoLibrary", "PhotoLibraryAdd", "Contacts", "Calendars", "Reminders"].map {
       "<key>NS\($0)UsageDescription</key><string>Shows your \($0).</string>"
     }

@@ -29,8 +29,10 @@ struct TakenOverConsentTests {
   }
 
   /// With an app whose signature opens something of the home, and which has said why it asks.
-  private func fixture(opening path: String, _ initOptions: [String]) throws -> ConsentFixture {
-    let fixture = try ConsentFixture(initOptions: initOptions)
+  private func fixture(
+    opening path: String, _ initOptions: [String] = [], before: [String] = []
+  ) throws -> ConsentFixture {
+    let fixture = try ConsentFixture(initOptions: initOptions, before: before)
     let exception = "com.apple.security.temporary-exception.files.home-relative-path.read-write"
     try fixture.fixture.install(
       "Wide", entitlements: "<key>\(exception)</key><array><string>\(path)</string></array>",
@@ -151,6 +153,48 @@ struct TakenOverConsentTests {
     // A listing of these takes 35,000 kB.
     let (before, after) = (try #require(peak), try #require(self.peak(of: next)))
     #expect(after < before + 15_000)
+  }
+
+  /// What there is no time to look for is not there until the app looks it up again: it may be private.
+  @Test(arguments: [0, 4, 1 << 17])
+  func whatTakesTooLongIsLookedUpAgain(steps: Int) throws {
+    let fixture = try fixture(opening: "/", before: ["env", "INSULA_STEPS_WALKED=\(steps)"])
+    let own = documents(fixture)
+    let script = """
+      import os, time
+      own, home = os.environ["HOME"] + "/Documents/", os.environ["HOME_OF_USER"]
+      private = os.open(home + "/Library/Application Support/AddressBook", os.O_PATH)
+      public = os.open(home + "/Downloads", os.O_PATH)
+      def read(name, directory):
+        try: return os.read(os.open(name, os.O_RDONLY, dir_fd=directory), 99).decode().strip()
+        except OSError as error: return str(error.errno)
+      def look():
+        print(read("card", private), read("file", public), read(home + "/Downloads/file", None),
+          read(home + "/Library/Application Support/AddressBook/card", None), flush=True)
+      look()
+      end = time.monotonic() + 60
+      while not os.path.exists(own + "served") and time.monotonic() < end: time.sleep(.02)
+      look()
+      """
+    let program = try fixture.fixture.mounted.temporary.write(script, to: "look.py")
+    let made = try fixture.shell(
+      """
+      insula run \(Self.wide) -- true; own='\(own)'; \(Self.come)
+      cd '\(fixture.home)'; mkdir -p 'Library/Application Support/AddressBook' Downloads
+      echo private > 'Library/Application Support/AddressBook/card'; echo public > Downloads/file
+      insula run --env HOME_OF_USER='\(fixture.home)' \(Self.wide) -- \\
+        python3 -B - < '\(program)' > "$own/out" 2>&1 &
+      lines 1; cat "$own/out"
+      """)
+    #expect(made.output == "1 public public 1\n", "\(made)")
+    let mounted = fixture.fixture.mounted
+    kill(try #require(try mounted.daemon()), SIGKILL)
+    let told = try fixture.shell(
+      """
+      own='\(own)'; \(Self.come)
+      touch "$own/served"; lines 2; tail -n 1 "$own/out"
+      """)
+    #expect(told.output == (steps > 100 ? "1 public public 1\n" : "116 116 public 1\n"), "\(told)")
   }
 
   /// The most memory that a process has had, in kB.
