@@ -98,12 +98,12 @@ internal import Testing
     func deliver(meanwhile: () throws -> Void) throws -> String {
       let letter = try temporary.fd.child("Letter")
       let container = try open()
-      let delivery = try container.prepareDelivery(of: letter.fd, named: "Letter")
+      let copy = try container.prepareDelivery(of: letter.fd, named: "Letter")
       do {
         try meanwhile()
-        return try deliverer.deliver(delivery, by: fixture.owner)
+        return try deliverer.deliver(copy.delivery, by: fixture.owner)
       } catch {
-        container.discard(delivery)
+        container.discard(copy)
         throw error
       }
     }
