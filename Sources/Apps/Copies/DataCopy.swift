@@ -296,7 +296,9 @@ package final class DataCopy {
       for mark in rules.marks { try AttributesCopy.set(mark.name, to: mark.value, on: copy) }
       if let owner = owner(status) { try Self.changeOwner(of: copy, to: owner) }
       let dropped: FileMode = rules.keepsSetID ? 0 : S_ISUID | S_ISGID
-      try copy.changeMode(status.permissions & ~dropped)
+      var mode = status.permissions
+      if case .package = rules.source { mode = try ClosedMode.mode(of: original, status) }
+      try copy.changeMode(mode & ~dropped)
       try copy.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
     }
     guard rules.keepsSecurity else { return }

@@ -251,7 +251,8 @@ package final class PlaceRestorer {
     do throws(Errno) {
       let status = try source.status()
       try AttributesCopy().copy(from: source, to: target, where: KeptAttributes.contains)
-      if try target.status().permissions != status.permissions { try target.changeMode(status.permissions) }
+      let mode = try ClosedMode.mode(of: source, status)
+      if try target.status().permissions != mode { try target.changeMode(mode) }
       let acl = try SecurityAccess.package.acl(of: source)
       if try access.acl(of: target) != acl { try access.setACL(acl, on: target) }
       try target.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
