@@ -268,7 +268,9 @@ package final class DataCopy {
     let flags = try flags(of: link.fd)
     let copy = try doing("copy the link") { () throws(Errno) in
       let status = try link.fd.status()
-      try target.makeSymlink(newName, to: try link.fd.linkTarget())
+      var place = try link.fd.linkTarget()
+      if case .package = rules.source { place = LinkText.decoded(place) }
+      try target.makeSymlink(newName, to: place)
       let copy = try target.child(newName)
       if let owner = owner(status) { try Self.changeOwner(of: copy.fd, to: owner) }
       try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
