@@ -35,15 +35,18 @@ extension FD {
     return try openDirectory(name)
   }
 
-  /// Makes a directory that is its maker's alone, and opens it.
+  /// Makes a directory that is its maker's alone, or that of a mode, and opens it.
   ///
   /// EEXIST if it is another one by then: whoever may write in this directory can have exchanged it, and what
   /// is done to it is not meant for that.
-  package func makeAndOpenDirectory(_ name: Name) throws(Errno) -> OwnedFD {
-    try makeDirectory(name, mode: 0o700)
+  package func makeAndOpenDirectory(
+    _ name: some NameText, mode: FileMode = 0o700
+  ) throws(Errno) -> OwnedFD {
+    try makeDirectory(name, mode: mode)
     let made = try openDirectory(name)
     let status = try made.fd.status()
-    guard status.st_uid == ProcessID.user, status.permissions & 0o077 == 0, try made.fd.entries().isEmpty
+    guard status.st_uid == ProcessID.user, status.permissions & 0o777 & ~mode == 0,
+      try made.fd.entries().isEmpty
     else { throw .EEXIST }
     return made
   }

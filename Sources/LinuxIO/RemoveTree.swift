@@ -90,10 +90,32 @@ extension FD {
 
   private func openDirectoryToEmpty(_ name: Name) throws(Errno) -> OwnedFD {
     let directory = try child(name)
+    return try directory.fd.openedToEmpty()
+  }
+
+  private func openedToEmpty() throws(Errno) -> OwnedFD {
     // Its owner may have taken the rights away from himself; where they can't be given, what follows says
     // why.
-    if try directory.fd.status().permissions & 0o700 != 0o700 { try? directory.fd.changeMode(0o700) }
-    return try directory.fd.reopened(O_RDONLY | O_DIRECTORY)
+    if try status().permissions & 0o700 != 0o700 { try? changeMode(0o700) }
+    return try reopened(O_RDONLY | O_DIRECTORY)
+  }
+
+  /// Removes a directory that is held, with all that it holds, or anything else that has a name here.
+  ///
+  /// Others may be able to rename what is here, and so to give a name to what they can't remove. So what a
+  /// directory holds is reached by its own descriptor, and by a name only that goes which they could remove
+  /// as well: an empty directory, and what is none. ESTALE if the directory is empty and has lost its name.
+  package func remove(
+    held directory: FD?, named name: some NameText,
+    by removeTree: (_ name: [UInt8], _ parent: FD) throws(Errno) -> Void = { (name, parent) throws(Errno) in
+      try parent.removeTree(name)
+    }
+  ) throws(Errno) {
+    guard let directory else { return try remove(name, directory: false) }
+    let opened = try directory.openedToEmpty()
+    for entry in try opened.fd.entries() { try removeTree(entry.name, opened.fd) }
+    guard try status(of: name).isSameObject(as: opened.fd.status()) else { throw .ESTALE }
+    try remove(name, directory: true)
   }
 }
 

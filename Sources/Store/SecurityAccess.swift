@@ -169,6 +169,26 @@ package enum SecurityAccess: Sendable {
     }
   }
 
+  /// The same as ``LinuxIO/FD/remove(held:named:by:)``, be it protected so.
+  package func remove(
+    held directory: FD?, named name: some NameText, in parent: FD
+  ) throws(Errno) {
+    func attempt() throws(Errno) {
+      try parent.remove(held: directory, named: name) { (name, parent) throws(Errno) in
+        try removeTree(name, in: parent)
+      }
+    }
+    do throws(Errno) { try attempt() } catch .EACCES, .EPERM {
+      if let directory {
+        clear(directory)
+      } else {
+        let object = try parent.child(name)
+        clear(object.fd)
+      }
+      try attempt()
+    }
+  }
+
   private func set(_ name: String, to value: [UInt8]?, on object: FD) throws(Errno) {
     try name.withName { (name) throws(Errno) in
       guard let value else {

@@ -32,13 +32,13 @@ extension Store {
   ) throws(Errno) {
     try removeLeftovers(of: name, in: parent)
     let temporary = "\(leftoverPrefix(name))\(ProcessID.own)"
-    let root = try temporary.withName { (name) throws(Errno) in try parent.makeAndOpenDirectory(name) }
+    let root = try parent.makeAndOpenDirectory(temporary)
     do throws(Errno) {
       try StoreLayout.fill(root.fd, description, owners(description))
       try root.fd.synchronize(dataOnly: false)
       try parent.rename(temporary, to: parent, name, flags: UInt32(CLX_RENAME_NOREPLACE))
     } catch {
-      try? parent.removeTree(temporary)
+      try? parent.remove(held: root.fd, named: temporary)
       throw error
     }
     try parent.synchronize(dataOnly: false)

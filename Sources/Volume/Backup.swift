@@ -12,10 +12,15 @@ internal import Store
 
 extension Volume {
   /// A view of what of the tree is backed up, for a user, whose rights hold in it as ever.
+  ///
+  /// `encodesLinks`: a program backs up that keeps links right only if their targets are UTF-8.
   package func backupView(
-    of extent: BackupExtent, user: UInt32, takingOver taken: UInt32? = nil
+    of extent: BackupExtent, user: UInt32, encodingLinks encodesLinks: Bool = false,
+    takingOver taken: UInt32? = nil
   ) throws(Errno) -> View {
-    try View(self, scope: extent.scope, user: user, isForBackup: true, takingOver: taken)
+    try View(
+      self, scope: extent.scope, user: user, isForBackup: true, encodingLinks: encodesLinks,
+      takingOver: taken)
   }
 }
 

@@ -81,30 +81,26 @@ final class KeptListing: Sendable {
   }
   private let state = OrderedMutex(.leaf, State())
   private let bound: Bound
-  /// Whether a name is listed once at most, though the filesystem below gives it twice: XFS does when names
-  /// change meanwhile, and restic gives up where it sees that.
-  private let isUnique: Bool
   private static let chunk = 1 << 15
   /// An entry is no longer: no server names anything by more than a path's length (linux/limits.h).
   private static let longestEntry = 4096 + 64
 
-  init(bound: Bound = Bound(), isUnique: Bool = false) {
-    self.bound = bound
-    self.isUnique = isUnique
-  }
+  init(bound: Bound = Bound()) { self.bound = bound }
 
   /// The names for a page; those of now for the first one.
   ///
-  /// Nil if the user has no memory left for them. EOVERFLOW if there are too many.
+  /// Nil if the user has no memory left for them. EOVERFLOW if there are too many. `once`: each name is
+  /// listed once at most, though the filesystem below gives it twice. XFS does when names change meanwhile,
+  /// and restic gives up where it sees that.
   func names(
-    of directory: FD, from place: Int64, _ budget: Budget, by payer: Payer
+    of directory: FD, from place: Int64, once: Bool = false, _ budget: Budget, by payer: Payer
   ) throws(Errno) -> Names? {
     if place != 0 {
       let (known, isTooLarge, listed) = state.withLock { ($0.names, $0.isTooLarge, $0.listed) }
       if isTooLarge, listed > bound.names { throw .EOVERFLOW }
       if known != nil || isTooLarge { return known }
     }
-    let found = try read(directory, budget, payer)
+    let found = try read(directory, once, budget, payer)
     replace(by: found, budget, payer)
     state.withLock { ($0.isTooLarge, $0.listed) = (found == nil, 0) }
     return found
@@ -124,7 +120,9 @@ final class KeptListing: Sendable {
     if let before { budget.give(.memory, before.weight, by: payer) }
   }
 
-  private func read(_ directory: FD, _ budget: Budget, _ payer: Payer) throws(Errno) -> Names? {
+  private func read(
+    _ directory: FD, _ once: Bool, _ budget: Budget, _ payer: Payer
+  ) throws(Errno) -> Names? {
     _ = try directory.seek(0, SEEK_SET)
     var names = Names()
     // By a hash that nobody can know before.
@@ -135,7 +133,7 @@ final class KeptListing: Sendable {
       while true {
         var (length, isLast) = try fill(chunk, from: directory)
         guard length > 0 else { return names }
-        if isUnique { length = Self.removeKnown(from: chunk, length, &seen) }
+        if once { length = Self.removeKnown(from: chunk, length, &seen) }
         let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(chunk)[..<length])
         let block = Names.Block(bytes: Array(bytes), first: names.count)
         guard budget.takeQuietly(.memory, block.weight, by: payer) else {

@@ -114,9 +114,7 @@ struct Node: SlabSlot {
   mutating func listsOtherNames() { if flags.contains(.isDirectory) { flags.insert(.contentsChanged) } }
 
   /// Whether this is the object that these describe.
-  func matches(_ identity: Identity) -> Bool {
-    inode == identity.inode && device == identity.device && handle == identity.handle
-  }
+  func matches(_ identity: Identity) -> Bool { identity.isSame(as: self.identity) }
 }
 
 // What another worker has left of a node.
@@ -190,6 +188,10 @@ struct Identity {
     inode = UInt64(status.st_ino)
     device = UInt32(truncatingIfNeeded: status.st_dev)
     handle = object.handle() ?? FileHandle(createdAt: try? object.creationTime())
+  }
+
+  func isSame(as other: Identity) -> Bool {
+    inode == other.inode && device == other.device && handle == other.handle
   }
 
   var hash: Int { Self.hash(inode: inode, device: device) }

@@ -128,19 +128,24 @@ extension NodeTable {
       }
     }
     guard let (handle, zone, number) = known else { throw .ESTALE }
-    if number != 0, handleRoot != nil, let volume = attached?.volume(numbered: number),
-      volume.engine.usesHandles
-    {
-      install(try openWithRoom { () throws(Errno) in try volume.open(handle) }, for: id)
-    } else if number == 0,
-      let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
-      self.handleRoot != nil,
-      handle.length > 0
-    {
-      install(try openWithRoom { () throws(Errno) in try handleRoot.open(handle) }, for: id)
+    if let object = try open(handle, on: number, zone) {
+      install(object, for: id)
     } else {
       try reopenByName(id)
     }
+  }
+
+  /// Opens an object of a volume, or of the tree itself, by its handle; nil where that can't be.
+  func open(_ handle: FileHandle, on number: UInt32, _ zone: Zone) throws(Errno) -> OwnedFD? {
+    if number != 0, handleRoot != nil, let volume = attached?.volume(numbered: number),
+      volume.engine.usesHandles
+    {
+      return try openWithRoom { () throws(Errno) in try volume.open(handle) }
+    }
+    guard number == 0, let handleRoot = zone.isReadOnlyRegion ? noatimeRoot ?? handleRoot : handleRoot,
+      self.handleRoot != nil, handle.length > 0
+    else { return nil }
+    return try openWithRoom { () throws(Errno) in try handleRoot.open(handle) }
   }
 
   /// Climbs to the nearest ancestor with a descriptor, and comes down by names.

@@ -23,6 +23,10 @@ package final class View: FileSystem {
   let app: AppIdentifier?
   /// Whether it is for a backup: then what is not backed up does not exist in it.
   let isForBackup: Bool
+  /// In that, what names stood for first.
+  let held: HeldNames?
+  /// Whether targets of links are shown as UTF-8, whatever they are (``Policy/LinkText``).
+  let encodesLinks: Bool
   /// What it shows at its top; nil for a view that shows what is there.
   let filesTop: FilesTop?
   let gate: Gate
@@ -52,10 +56,13 @@ package final class View: FileSystem {
   /// `taken` is the number of a view that another worker has left.
   package init(
     _ volume: Volume, scope: Scope = .wholeTree, of app: AppIdentifier? = nil, user: UInt32? = nil,
-    isForBackup: Bool = false, showing filesTop: FilesTop? = nil, takingOver taken: UInt32? = nil
+    isForBackup: Bool = false, encodingLinks encodesLinks: Bool = false, showing filesTop: FilesTop? = nil,
+    takingOver taken: UInt32? = nil
   ) throws(Errno) {
     self.volume = volume
     self.isForBackup = isForBackup
+    self.encodesLinks = encodesLinks
+    held = isForBackup ? HeldNames(volume.budget, by: Payer(user: user ?? 0)) : nil
     self.filesTop = filesTop
     self.app = app
     audience = Audience(user: user ?? (volume.settings.isSystem ? nil : ProcessID.user))
@@ -123,6 +130,7 @@ package final class View: FileSystem {
     volume.served.forget(view: number)
     kernel.end()
     volume.locks.releaseAll(of: number)
+    held?.giveBack()
     closeAll()
     volume.maps.ended(number)
   }

@@ -89,6 +89,60 @@ internal import Testing
     #expect(fixture.text(secret) == "secret")
   }
 
+  /// What a daemon does, and who comes between.
+  private struct Meddler: TreeObserver {
+    var running: AppIdentifier?
+    var meddle: @Sendable () -> Void = {}
+
+    func changing(_ change: TreeChange, _ body: () throws(Errno) -> Void) throws(Errno) {
+      meddle()
+      try body()
+    }
+
+    func whileClosed(
+      _ app: AppIdentifier, of user: UInt32, _ body: () throws(Errno) -> Void
+    ) throws(Errno) {
+      if app == running { throw .EBUSY }
+      try body()
+    }
+  }
+
+  private func replace(_ kind: ContainerKind, _ observer: Meddler) throws {
+    let replacer = DataReplacer(
+      fixture.store, fixture.registry, containers: try Containers(fixture.store, fixture.registry),
+      observer: observer)
+    try open(kind).replaceData(replacing: true) { new in
+      try replacer.replace(new, by: fixture.owner)
+    } fill: { _ throws(DataFailure) in
+    }
+  }
+
+  /// An app would go on with what it has read of its data, and lose what it saves.
+  @Test(arguments: [ContainerKind.data, .group]) func dataOfAnAppThatRunsStay(kind: ContainerKind) throws {
+    let (above, name) = place(kind).splitAtName
+    let file = place(kind) + (kind == .data ? "/Data/Documents/text" : "/text")
+    try fixture.write("text", to: "store/tree/\(file)")
+    guard case .running("org.example.editor", _) = appFailure({ try replace(kind, Meddler(running: editor)) })
+    else {
+      Issue.record("the data were replaced")
+      return
+    }
+    #expect(try fixture.text(file) == "text" && entries(above) == [name])
+    try replace(kind, Meddler())
+    #expect(fixture.text(file) == nil)
+    #expect(try fixture.registry.removedContainers().filter { !$0.isBeingDeleted }.count == 1)
+  }
+
+  /// A program of the user's saves something in an empty container while it is replaced.
+  @Test func whatComesMeanwhileIsKept() throws {
+    let late = "\(fixture.tree)/\(place(.data))/Data/Documents/late"
+    try replace(.data, Meddler())
+    #expect(try fixture.registry.removedContainers().isEmpty, "nothing was in it")
+    try replace(.data, Meddler(meddle: { _ = creat(late, 0o600) }))
+    let removed = try fixture.registry.removedContainers()
+    #expect(removed.count == 1 && removed.first?.isBeingDeleted == false, "\(removed)")
+  }
+
   @Test func documentsAreForTheAppThatWasMeant() throws {
     let deliverer = Deliverer(
       fixture.store, fixture.registry, containers: try Containers(fixture.store, fixture.registry),
@@ -98,12 +152,12 @@ internal import Testing
     func deliver(meanwhile: () throws -> Void) throws -> String {
       let letter = try temporary.fd.child("Letter")
       let container = try open()
-      let delivery = try container.prepareDelivery(of: letter.fd, named: "Letter")
+      let copy = try container.prepareDelivery(of: letter.fd, named: "Letter")
       do {
         try meanwhile()
-        return try deliverer.deliver(delivery, by: fixture.owner)
+        return try deliverer.deliver(copy.delivery, by: fixture.owner)
       } catch {
-        container.discard(delivery)
+        container.discard(copy)
         throw error
       }
     }

@@ -131,4 +131,48 @@ internal import Testing
     let left = try temporary.names(in: "shared/\(PlaceRestorer.prefix)999999999-x")
     #expect(left.sorted() == kept.sorted())
   }
+
+  /// The attack: whoever may rename what a user has in a directory gives it the name of something that a
+  /// stopped restore has left.
+  @Test(arguments: [0o755, 0o777, 0o775] as [UInt32]) func nameProvesNotWhatWasLeft(mode: UInt32) throws {
+    let place = "shared/open/\(PlaceRestorer.prefix)999999999-x"
+    try make("backup/open", of: 0)
+    try make("shared/open", of: 0)
+    try make(place, of: 0)
+    try make("\(place)/thesis", of: 0, "thesis")
+    try #require(chmod(temporary.appending("shared/open"), mode) == 0)
+    let restorer = try restore(keepingOwners: false) { $0.count == 1 ? .fill : .replace }
+    let isAlone = mode == 0o755
+    #expect(temporary.text(of: "\(place)/thesis") == (isAlone ? nil : "thesis"))
+    #expect(restorer.failures.count == (isAlone ? 0 : 1), "\(restorer.failures)")
+  }
+
+  /// The attack: they give that name to it while something is made.
+  @Test func nothingIsRemovedByItsNameAlone() throws {
+    try backUp()
+    try make("shared/project", of: 0)
+    try make("shared/project/text", of: 0, "new")
+    try make("shared/mine", of: 0)
+    try make("shared/mine/thesis", of: 0, "thesis")
+    let shared = temporary.appending("shared/")
+    var taken = ""
+    let restorer = PlaceRestorer(
+      .package, keepingOwners: false,
+      progress: { _ in
+        let names = (try? temporary.names(in: "shared")) ?? []
+        guard taken.isEmpty, let name = names.first(where: { $0.hasPrefix(PlaceRestorer.prefix) }),
+          (try? temporary.names(in: "shared/\(name)")) != nil
+        else { return }
+        taken = name
+        _ = rename(shared + name, shared + "gone") + rename(shared + "mine", shared + name)
+      }, step: { _ in .replace })
+    let source = try TemporaryDirectory.open(temporary.appending("backup"))
+    let target = try TemporaryDirectory.open(shared)
+    restorer.restore(source.fd, to: target.fd, isRehearsal: false)
+    #expect(!taken.isEmpty && restorer.failures.map(\.path) == ["project"], "\(restorer.failures)")
+    #expect(temporary.text(of: "shared/\(taken)/thesis") == "thesis")
+    #expect(temporary.text(of: "shared/project/text") == "new")
+    #expect(try temporary.names(in: "shared/gone").isEmpty)
+    #expect(temporary.text(of: "shared/note") == "as it was")
+  }
 }

@@ -53,7 +53,7 @@ enum TreeWork {
     case "deliver":
       let directory = try open(parent)
       let object = try directory.fd.child(name)
-      let delivery = try container.prepareDelivery(of: object.fd, named: name)
+      let delivery = try container.prepareDelivery(of: object.fd, named: name).delivery
       let deliverer = Deliverer(
         store, registry, containers: try Containers(store, registry), observer: NoTreeObserver())
       _ = try deliverer.deliver(delivery, by: .ourselves)

@@ -72,6 +72,8 @@ package final class DataCopy {
   /// What was copied last, whatever its name leads to by now, with its ACL and flags; for
   /// ``Rules/leavesTopOpen``.
   package private(set) var top: Top?
+  /// The directory that the last copy was begun as, whatever its name leads to by now; nil for anything else.
+  package private(set) var made: SharedFD?
 
   package struct Top {
     package let copy: SharedFD
@@ -88,9 +90,7 @@ package final class DataCopy {
   package func copy(
     _ name: [UInt8], from source: FD, to newName: [UInt8]? = nil, in target: FD, place: [String] = []
   ) throws(TreeCopyFailure) {
-    path = place.map { Array($0.utf8) } + [name]
-    depthOfTop = path.count
-    (failure, top) = (nil, nil)
+    begin(at: place.map { Array($0.utf8) } + [name])
     do throws(Errno) {
       let device = try doing("examine") { () throws(Errno) in UInt64(try source.status().st_dev) }
       try copyEntry(name, to: newName ?? name, from: source, in: target, device)
@@ -105,9 +105,7 @@ package final class DataCopy {
   package func copy(
     _ object: FD, named name: String, to newName: String, in target: FD
   ) throws(TreeCopyFailure) {
-    path = [Array(name.utf8)]
-    depthOfTop = path.count
-    (failure, top) = (nil, nil)
+    begin(at: [Array(name.utf8)])
     do throws(Errno) {
       let status = try doing("examine") { () throws(Errno) in try object.status() }
       let device = UInt64(status.st_dev)
@@ -131,9 +129,7 @@ package final class DataCopy {
 
   /// Copies a file that is open for reading under a name.
   package func copy(file: SharedFD, named name: [UInt8], in target: FD) throws(TreeCopyFailure) {
-    path = [name]
-    depthOfTop = path.count
-    (failure, top) = (nil, nil)
+    begin(at: [name])
     do throws(Errno) {
       try file.use { (file) throws(Errno) in
         let device = try doing("examine") { () throws(Errno) in UInt64(try file.status().st_dev) }
@@ -163,6 +159,12 @@ package final class DataCopy {
     } catch {
       throw TreeCopyFailure(path: "", reason: .failed(doing: "set the flags of files in", error))
     }
+  }
+
+  private func begin(at path: [[UInt8]]) {
+    self.path = path
+    depthOfTop = path.count
+    (failure, top, made) = (nil, nil, nil)
   }
 
   // MARK: One thing
@@ -209,6 +211,9 @@ package final class DataCopy {
       try target.makeAndOpenDirectory(newName)
     }
     count.directories += 1
+    if path.count == depthOfTop {
+      made = SharedFD(try doing("create a copy of") { () throws(Errno) in try copy.fd.duplicated() })
+    }
     for entry in entries {
       path.append(entry.name)
       try copyEntry(entry.name, to: entry.name, from: directory, in: copy.fd, device)
@@ -263,7 +268,9 @@ package final class DataCopy {
     let flags = try flags(of: link.fd)
     let copy = try doing("copy the link") { () throws(Errno) in
       let status = try link.fd.status()
-      try target.makeSymlink(newName, to: try link.fd.linkTarget())
+      var place = try link.fd.linkTarget()
+      if case .package = rules.source { place = LinkText.decoded(place) }
+      try target.makeSymlink(newName, to: place)
       let copy = try target.child(newName)
       if let owner = owner(status) { try Self.changeOwner(of: copy.fd, to: owner) }
       try copy.fd.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
@@ -291,7 +298,9 @@ package final class DataCopy {
       for mark in rules.marks { try AttributesCopy.set(mark.name, to: mark.value, on: copy) }
       if let owner = owner(status) { try Self.changeOwner(of: copy, to: owner) }
       let dropped: FileMode = rules.keepsSetID ? 0 : S_ISUID | S_ISGID
-      try copy.changeMode(status.permissions & ~dropped)
+      var mode = status.permissions
+      if case .package = rules.source { mode = try ClosedMode.mode(of: original, status) }
+      try copy.changeMode(mode & ~dropped)
       try copy.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))
     }
     guard rules.keepsSecurity else { return }

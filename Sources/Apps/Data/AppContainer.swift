@@ -73,8 +73,17 @@ package final class AppContainer {
     }
   }
 
-  /// Removes something that was made among the containers and did not come to be one.
-  func discard(_ temporary: String) { try? access.removeTree(temporary, in: containers.fd) }
+  /// Removes something that was made among the containers and did not come to be one; `held` is that, if it
+  /// is a directory.
+  func discard(_ temporary: String, held: SharedFD?) {
+    guard let held else {
+      try? access.remove(held: nil, named: temporary, in: containers.fd)
+      return
+    }
+    try? held.use { (held) throws(Errno) in
+      try access.remove(held: held, named: temporary, in: containers.fd)
+    }
+  }
 
   /// Forces to disk what was written.
   func synchronize() throws(DataFailure) {
@@ -88,7 +97,7 @@ package final class AppContainer {
     _ name: String, in parent: FD, for place: String? = nil
   ) throws(DataFailure) -> OwnedFD {
     try explaining("make", place ?? "\(path)/\(name)") { () throws(Errno) in
-      try name.withName { (name) throws(Errno) in try parent.makeAndOpenDirectory(name) }
+      try parent.makeAndOpenDirectory(name)
     }
   }
 

@@ -47,41 +47,45 @@ extension AppContainer {
     let workshop = self.workshop(Workshop.importPrefix)
     try clear(workshop)
     let temporary = workshop.newName()
+    // Until it is finished it is ours alone.
+    let made = SharedFD(try makeOwnDirectory(temporary, in: containers.fd))
     do {
-      try build(temporary, fill)
+      let built = try made.use { (made) throws(Errno) in
+        Result { () throws(DataFailure) in try build(made, fill) }
+      }
+      try built.get()
       try synchronize()
     } catch {
-      discard(temporary)
+      discard(temporary, held: made)
       throw error
     }
-    let built = try? ObjectIdentity(of: temporary, in: containers.fd)
     do {
       try exchange(
         NewData(
           copy: temporary, home: home, identifier: identifier, kind: kind == .data ? nil : kind, team: team))
     } catch {
-      if let built, (try? ObjectIdentity(of: temporary, in: containers.fd)) == built { discard(temporary) }
+      // If it is in the container's place by now, it stays.
+      let named = try? containers.fd.status(of: temporary)
+      let status = try? made.use { (made) throws(Errno) in try made.status() }
+      if let named, status?.isSameObject(as: named) == true { discard(temporary, held: made) }
       throw error
     }
   }
 
   /// Makes a container of new data and of what the old one has of its own.
-  ///
-  /// Until it is finished it is ours alone.
-  private func build(_ name: String, _ fill: (FD) throws(DataFailure) -> Void) throws(DataFailure) {
-    let top = try makeOwnDirectory(name, in: containers.fd)
+  private func build(_ top: FD, _ fill: (FD) throws(DataFailure) -> Void) throws(DataFailure) {
     // What the directories above pass on is not the container's.
-    try? access.setACL(nil, on: top.fd)
+    try? access.setACL(nil, on: top)
     let data =
       try kind == .data
-      ? makeOwnDirectory(ContainerLayout.dataName, in: top.fd)
-      : explaining("open", path) { () throws(Errno) in try top.fd.duplicated() }
+      ? makeOwnDirectory(ContainerLayout.dataName, in: top)
+      : explaining("open", path) { () throws(Errno) in try top.duplicated() }
     try fill(data.fd)
-    try keepOwn(top.fd, data.fd)
+    try keepOwn(top, data.fd)
     try explaining("complete", path) { () throws(Errno) in
-      for path in ContainerLayout.directories(of: kind) { try complete(path, in: top.fd) }
+      for path in ContainerLayout.directories(of: kind) { try complete(path, in: top) }
       try give(data.fd)
-      try give(top.fd)
+      try give(top)
     }
   }
 

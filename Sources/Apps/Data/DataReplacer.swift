@@ -39,7 +39,8 @@ package struct DataReplacer {
 
   /// Puts the new container that lies beside an old one in its place.
   ///
-  /// The old one is a removed container then, unless it had no data.
+  /// The old one is a removed container then, unless it had no data. Throws while an app runs that has it: it
+  /// would go on with what it has read of its data, and what it saves would be lost.
   ///
   /// The copy lies where its user may rename things, so its name can lead to something else at any moment. It
   /// is held by a descriptor, and what changes places is that object or nothing.
@@ -47,32 +48,35 @@ package struct DataReplacer {
     let container = try NotedContainer(
       new.identifier, new.kind ?? .data, home: new.home, store, registry, doing: "replace", by: caller)
     let copy = try openCopy(new.copy, container)
+    var refusal: AppFailure?
     do throws(StoreError) {
       let removed = try Installer.alone(for: container.record.user, in: container.path, store, registry) {
         () throws(StoreError) in
         try container.require(new.team, registry)
-        return try replace(container, by: copy.fd, new)
+        return try replace(container, by: copy.fd, new, &refusal)
       }
       // What fails here is deleted when its time is over.
       if let removed { _ = try? containers.delete(removed) }
     } catch {
-      throw .store(error)
+      throw refusal ?? .store(error)
     }
   }
 
   /// Gives the old one if nobody needs it; it is its user's turn.
   private func replace(
-    _ container: borrowing NotedContainer, by copy: FD, _ new: NewData
+    _ container: borrowing NotedContainer, by copy: FD, _ new: NewData, _ refusal: inout AppFailure?
   ) throws(StoreError) -> RemovedContainer? {
-    let hadData = hasData(container)
+    let old = openOld(container)
+    let apps = try appsOf(container.record)
     // What describes it and what it consists of is ours to say, whatever was put there.
     let app = new.kind == nil ? try registry.app(new.identifier, for: container.record.user) : nil
     let identity = try containers.complete(container.record, copy, in: container.parent.fd, app)
     // Before anything changes: the disk may have no room for it, and another one may be there by now.
     let noted = try containers.note(identity, of: container.record)
     do throws(StoreError) {
-      let removed = try exchange(new, copy, identity, container)
-      return hadData ? nil : removed
+      let removed = try exchange(new, copy, identity, container, whileClosed: apps, &refusal)
+      // Only now: until here its user could put something into it.
+      return (try? old?.hasData) == false ? removed : nil
     } catch {
       let name = container.path.splitAtName.name
       _ = try? containers.noteIdentity(of: noted, named: name, in: container.parent.fd)
@@ -80,20 +84,59 @@ package struct DataReplacer {
     }
   }
 
-  /// Whether there is anything to keep in the old one.
-  private func hasData(_ container: borrowing NotedContainer) -> Bool {
+  /// The old one, whatever it is called when it is looked at.
+  private func openOld(_ container: borrowing NotedContainer) -> AppContainer? {
     let access = SecurityAccess.store(Metadata(isSystem: store.description.mode == .system))
-    let old = try? AppContainer(
-      container.path, in: store.tree, at: "\(store.path)/tree", access: access)
-    guard let old, let hasData = try? old.hasData else { return true }
-    return hasData
+    return try? AppContainer(
+      container.path, in: store.tree, at: "\(store.path)/tree", access: access, kind: container.record.kind)
   }
 
+  /// The apps of its user that have a container.
+  private func appsOf(_ record: ContainerRecord) throws(StoreError) -> [AppIdentifier] {
+    guard record.kind == .group else { return [record.identifier] }
+    return try registry.apps(for: record.user).filter { app in
+      app.groups.contains { $0.isSame(as: record.identifier) }
+    }.map(\.identifier)
+  }
+
+  /// Does `body` while none of some apps runs for a user; one that has just ended may take a moment.
+  private func whileClosed(
+    _ apps: ArraySlice<AppIdentifier>, of user: UInt32, _ refusal: inout AppFailure?,
+    _ body: () throws(Errno) -> Void
+  ) throws(Errno) {
+    guard let app = apps.first else { return try body() }
+    let began = monotonicNanoseconds()
+    var isClosed = false
+    while true {
+      do throws(Errno) {
+        return try observer.whileClosed(app, of: user) { () throws(Errno) in
+          isClosed = true
+          try whileClosed(apps.dropFirst(), of: user, &refusal, body)
+        }
+      } catch {
+        if isClosed { throw error }
+        if error == .EREMOTE {
+          refusal = .runsElsewhere(identifier: app.text, sharing: nil, host: nil)
+        } else if error == .EBUSY {
+          guard monotonicNanoseconds() - began > Self.patience else {
+            pauseThread(milliseconds: 50)
+            continue
+          }
+          refusal = .running(identifier: app.text, ["its view is in use"])
+        }
+        throw error
+      }
+    }
+  }
+
+  private static let patience: UInt64 = 1_000_000_000
+
   private func exchange(
-    _ new: NewData, _ copy: FD, _ identity: ObjectIdentity, _ container: borrowing NotedContainer
+    _ new: NewData, _ copy: FD, _ identity: ObjectIdentity, _ container: borrowing NotedContainer,
+    whileClosed apps: [AppIdentifier], _ refusal: inout AppFailure?
   ) throws(StoreError) -> RemovedContainer? {
     let (above, name) = (container.above, container.path.splitAtName.name)
-    let kind = container.record.kind
+    let (kind, user) = (container.record.kind, container.record.user)
     #if DEBUG
       Halt.at(.copyChecked)
     #endif
@@ -101,7 +144,9 @@ package struct DataReplacer {
       container.record, by: new.copy, identity, in: container.parent.fd,
       checking: { () throws(Errno) in try Self.checkContents(of: copy, kind) }
     ) { (change) throws(Errno) in
-      try observer.changing(.exchanged(name: name, with: new.copy, in: above), change)
+      try whileClosed(apps[...], of: user, &refusal) { () throws(Errno) in
+        try observer.changing(.exchanged(name: name, with: new.copy, in: above), change)
+      }
     }
   }
 

@@ -19,11 +19,17 @@ package struct Delivery: Codable, Equatable, Sendable {
   package let team: BackupTeam?
 }
 
+/// A copy that was made, and the directory that it is, if it is one.
+package struct PreparedDelivery {
+  package let delivery: Delivery
+  fileprivate let held: SharedFD?
+}
+
 extension AppContainer {
   /// Makes a copy of a file, or of a package of files, that is ready to be delivered.
   ///
   /// Always a copy: whoever has the original open has nothing of what is delivered.
-  package func prepareDelivery(of object: FD, named name: String) throws(DataFailure) -> Delivery {
+  package func prepareDelivery(of object: FD, named name: String) throws(DataFailure) -> PreparedDelivery {
     guard let identifier = AppIdentifier(self.name), let home = Homes.name(in: location) else {
       throw .failed(doing: "deliver to", path: path, errno: .EINVAL)
     }
@@ -41,18 +47,22 @@ extension AppContainer {
       try copy.copy(object, named: name, to: temporary, in: containers.fd)
       try copy.finish()
     } catch {
-      discard(temporary)
+      discard(temporary, held: copy.made)
       throw .notCopied(from: name, error)
     }
     do throws(DataFailure) {
       try synchronize()
     } catch {
-      discard(temporary)
+      discard(temporary, held: copy.made)
       throw error
     }
-    return Delivery(copy: temporary, name: name, home: home, identifier: identifier, team: team)
+    return PreparedDelivery(
+      delivery: Delivery(copy: temporary, name: name, home: home, identifier: identifier, team: team),
+      held: copy.made)
   }
 
   /// Takes a copy away that was not delivered.
-  package func discard(_ delivery: Delivery) { discard(delivery.copy) }
+  package func discard(_ prepared: PreparedDelivery) {
+    discard(prepared.delivery.copy, held: prepared.held)
+  }
 }

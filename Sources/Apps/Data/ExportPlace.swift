@@ -22,7 +22,7 @@ struct ExportPlace {
     flags: UInt32 = UInt32(CLX_RENAME_NOREPLACE), _ fill: (FD) throws(Errno) -> Void
   ) throws(Errno) {
     let temporary = Workshop(directory: parent, prefix: ".\(name).export-").newName()
-    let made = try temporary.withName { (name) throws(Errno) in try parent.makeAndOpenDirectory(name) }
+    let made = try parent.makeAndOpenDirectory(temporary)
     do throws(Errno) {
       try fill(made.fd)
       let status = try parent.status(of: temporary)
@@ -31,9 +31,7 @@ struct ExportPlace {
       try parent.rename(temporary, to: parent, name, flags: flags)
       try parent.synchronize(dataOnly: false)
     } catch {
-      for entry in (try? made.fd.entries()) ?? [] { try? made.fd.removeTree(entry.name) }
-      // Of what has the name now nothing goes that is not empty.
-      try? parent.remove(temporary, directory: true)
+      try? parent.remove(held: made.fd, named: temporary)
       throw error
     }
   }

@@ -84,7 +84,7 @@ package final class PlaceRestorer {
       for left in isRehearsal ? [] : try bench.clear() {
         fail(
           place + [left],
-          "a restore that was stopped has left it, and others may have something in it; "
+          "a restore that was stopped may have left it, and others may have something in it; "
             + "remove it when nobody needs it")
       }
       entries = try source.entries()
@@ -164,13 +164,16 @@ package final class PlaceRestorer {
     do throws(Errno) {
       try bench.with { (directory, temporary) throws(Errno) in
         let owner = owner(of: try source.status(of: path.last ?? []))
-        guard replace(path, from: source, in: target, by: temporary, in: directory) else {
-          // Nobody but us has had it.
-          try? access.removeTree(temporary, in: directory)
+        var held: SharedFD?
+        guard replace(path, from: source, in: target, by: temporary, in: directory, &held) else {
+          try? bench.discard(temporary, in: directory, held: held)
           return
         }
-        for kept in bench.remove(temporary, in: directory, of: owner) {
-          fail(path + kept.path, "it is not its owner's, and is kept as '\(kept.name)' beside it")
+        for kept in bench.remove(temporary, in: directory, held: held, of: owner) {
+          fail(
+            path + kept.path,
+            "what it has replaced is not its owner's or can't be removed, and is kept as '\(kept.name)' "
+              + "beside it")
         }
       }
     } catch {
@@ -179,11 +182,15 @@ package final class PlaceRestorer {
   }
 
   /// False if nothing has got the name; then what was made is to be removed, otherwise what had it before.
+  ///
+  /// `held` is that, if it is a directory.
   private func replace(
-    _ path: [[UInt8]], from source: FD, in target: FD, by temporary: String, in directory: FD
+    _ path: [[UInt8]], from source: FD, in target: FD, by temporary: String, in directory: FD,
+    _ held: inout SharedFD?
   ) -> Bool {
     guard let name = path.last else { return false }
     do throws(TreeCopyFailure) {
+      defer { held = copy.made }
       try copy.copy(
         name, from: source, to: Array(temporary.utf8), in: directory, place: path.dropLast().map(\.text))
     } catch {
@@ -193,7 +200,9 @@ package final class PlaceRestorer {
     // Nothing is made of a pipe.
     guard directory.has(temporary) else { return false }
     do throws(Errno) {
+      let before = target.hasDirectory(name) ? SharedFD(try target.child(name)) : nil
       try put(temporary, from: directory, as: name, in: target)
+      held = before
     } catch {
       // A directory that must stay is filled.
       let mustStay = error == .EPERM || error == .EACCES
@@ -216,6 +225,11 @@ package final class PlaceRestorer {
   private func put(
     _ temporary: String, from directory: FD, as name: [UInt8], in target: FD
   ) throws(Errno) {
+    if let top = copy.top {
+      // Somebody else may have taken the name for something of theirs.
+      let made = try top.copy.use { (fd) throws(Errno) in try fd.status() }
+      guard try directory.status(of: temporary).isSameObject(as: made) else { throw .ESTALE }
+    }
     let exists = target.has(name)
     try directory.rename(
       Array(temporary.utf8), to: target, name,
@@ -237,7 +251,8 @@ package final class PlaceRestorer {
     do throws(Errno) {
       let status = try source.status()
       try AttributesCopy().copy(from: source, to: target, where: KeptAttributes.contains)
-      if try target.status().permissions != status.permissions { try target.changeMode(status.permissions) }
+      let mode = try ClosedMode.mode(of: source, status)
+      if try target.status().permissions != mode { try target.changeMode(mode) }
       let acl = try SecurityAccess.package.acl(of: source)
       if try access.acl(of: target) != acl { try access.setACL(acl, on: target) }
       try target.changeTimes(access: .set(status.st_atim), modification: .set(status.st_mtim))

@@ -4,6 +4,7 @@
 internal import CLinux
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import Store
 
 /// Where things are made that are being brought back to one directory, and where what had their names gets in
@@ -41,17 +42,24 @@ final class RestoreBench {
   /// Removes what a restore has left that was stopped; gives what of that is to be looked at.
   ///
   /// What others have given such a name is nothing to be waited for, and in what root's has left others may
-  /// have something.
+  /// have something. Where others may rename what the user has, the name does not say that it was left.
   func clear() throws(Errno) -> [[UInt8]] {
     var found: [[UInt8]] = []
     for name in try workshop.left() where try target.status(of: name).st_uid == ProcessID.user {
-      if !isShared {
+      if !isShared, try isUsersAlone() {
         try access.removeTree(name, in: target)
       } else if (try? target.remove(name, directory: true)) == nil {
         found.append(name)
       }
     }
     return found
+  }
+
+  /// Whether nobody else may give or take names in the directory.
+  private func isUsersAlone() throws(Errno) -> Bool {
+    let status = try target.status()
+    guard status.st_uid == ProcessID.user, status.permissions & 0o022 == 0 else { return false }
+    return try access.acl(of: target)?.entries.allSatisfy { $0.kind == .deny } ?? true
   }
 
   /// Lends the directory to make something in, and a name there.
@@ -82,10 +90,18 @@ final class RestoreBench {
     return fd
   }
 
-  /// Removes something that was made and has got no name, or what had that name before, of a user's.
-  func remove(_ name: String, in directory: FD, of owner: UInt32) -> [Kept] {
+  /// Removes something that was made and has got no name; `held` is that, if it is a directory.
+  func discard(_ name: String, in directory: FD, held: SharedFD?) throws(Errno) {
+    guard let held else { return try access.remove(held: nil, named: name, in: directory) }
+    try held.use { (held) throws(Errno) in try access.remove(held: held, named: name, in: directory) }
+  }
+
+  /// Removes what had a name before, of a user's; `held` is that, if it is a directory.
+  func remove(_ name: String, in directory: FD, held: SharedFD?, of owner: UInt32) -> [Kept] {
     guard isShared else {
-      try? access.removeTree(name, in: directory)
+      do throws(Errno) { try discard(name, in: directory, held: held) } catch {
+        if error != .ENOENT { return [Kept(path: [], name: name)] }
+      }
       return []
     }
     var kept: [Kept] = []

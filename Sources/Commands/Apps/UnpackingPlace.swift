@@ -40,7 +40,7 @@ final class UnpackingPlace: Sendable {
       // Before the directory, so that no signal comes in between.
       signals = try EndingSignals()
       let directory = parent.fd
-      made = try name.withName { (name) throws(Errno) in try directory.makeAndOpenDirectory(name) }
+      made = try directory.makeAndOpenDirectory(name)
     } catch {
       throw CommandFailure(
         error, "can't \(use) in \(base): \(error.message); TMPDIR can name another directory for it")
@@ -49,12 +49,12 @@ final class UnpackingPlace: Sendable {
 
   /// Does something, and removes all of it afterwards.
   func use<Result>(_ body: () throws -> Result) throws -> Result {
-    defer { try? parent.fd.removeTree(name) }
+    defer { try? parent.fd.remove(held: made.fd, named: name) }
     return try signals.watch(
       { [self] number in
         HelperProcess.end {
           changing.withLock { _ in
-            try? parent.fd.removeTree(name)
+            try? parent.fd.remove(held: made.fd, named: name)
             EndingSignals.end(by: number)
           }
         }

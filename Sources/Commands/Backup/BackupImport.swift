@@ -24,7 +24,7 @@ struct BackupImportCommand: Command {
     ],
     details: [
       """
-      The apps must be installed, and should not be running. For each app either all of the data is replaced,
+      The apps must be installed, and must not be running. For each app either all of the data is replaced,
       in one step, or nothing is. Apps that are not installed are skipped and named, and the exit status is 1.
       """,
       """

@@ -64,13 +64,15 @@ struct BackupNowCommand: Command {
     for omission in known.reduceToRoom() { context.console.note(omission.words) }
     let manifest = known
     try manifest.requireReadable()
+    let keepsLinks = try restic.keepsLinks()
     let databases = try RunningDatabases(access, user: user, only: apps)
     let tags = SnapshotTag.all(apps, access.orOneself(user)).joined(separator: ",")
     // A process with several threads can't; and what is to be mounted once more must be opened in it.
     try BackupView.enterNamespace()
     func backUp(databasesIn place: FD?) throws -> ExitCode {
       let others = try BackupContents.mount(
-        manifest, BackupRequest(apps: apps, user: user), withBundlesOf: hasBundles ? access : nil,
+        manifest, BackupRequest(apps: apps, user: user, encodesLinks: !keepsLinks),
+        withBundlesOf: hasBundles ? access : nil,
         databases: place, by: &daemon)
       let treePath = "\(mountPoint)/\(BackupManifest.treeName)"
       if let place {

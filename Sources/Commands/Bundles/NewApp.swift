@@ -153,8 +153,7 @@ struct NewAppCommand: Command {
   private func makePackage(_ prefix: String, _ context: Context) throws -> ExitCode {
     do throws(Errno) {
       let parent = try context.openToMake(in: directory)
-      try parent.fd.makeDirectory(name, mode: 0o755)
-      let package = try parent.fd.openDirectory(name)
+      let package = try parent.fd.makeAndOpenDirectory(name, mode: 0o755)
       do throws(Errno) {
         for file in SwiftPackageTemplate(name: name).files {
           try package.fd.withMadeParent(of: file.path) { (parent, name) throws(Errno) in
@@ -162,7 +161,7 @@ struct NewAppCommand: Command {
           }
         }
       } catch {
-        try? parent.fd.removeTree(name)
+        try? parent.fd.remove(held: package.fd, named: name)
         throw error
       }
     } catch {

@@ -75,11 +75,11 @@ extension StoreAccess {
     let prepared = try file.object.use { (object) throws(Errno) in
       Result { try container.prepareDelivery(of: object, named: file.name) }
     }
-    let delivery = try prepared.get()
+    let copy = try prepared.get()
     do {
-      return try deliver(delivery)
+      return try deliver(copy.delivery)
     } catch {
-      container.discard(delivery)
+      container.discard(copy)
       throw error
     }
   }

@@ -22,7 +22,7 @@ struct ImportCommand: Command {
     ],
     details: [
       """
-      The app must be installed, and should not be running. The container keeps its UUID. Either all of the
+      The app must be installed, and must not be running. The container keeps its UUID. Either all of the
       data is replaced, in one step, or nothing is. 'insula removed list' shows the data that was replaced,
       which is deleted after some days.
       """
@@ -79,6 +79,9 @@ struct ImportCommand: Command {
           "\(source) does not say whose app's data it has; \(installed.identifier.sanitized) of the team "
             + "\(installed.team.sanitized) gets them")
       }
+    }
+    if let running = AppIdentifier(installed.identifier) {
+      try access.requireEnded(running, for: uid ?? context.uid)
     }
     let container = try access.container(of: installed, for: uid)
     let report = try CopyProgress.show("importing", context.console) { note in

@@ -9,10 +9,13 @@ package struct BackupRequest: Codable, Equatable, Sendable {
   package var apps: [AppIdentifier]
   /// Whose, if that is asked for; root's is everybody's without it.
   package var user: UInt32?
+  /// Whether targets of links are to be shown as UTF-8 (``Policy/LinkText``); nil for no.
+  package var encodesLinks: Bool?
 
-  package init(apps: [AppIdentifier] = [], user: UInt32? = nil) {
+  package init(apps: [AppIdentifier] = [], user: UInt32? = nil, encodesLinks: Bool? = nil) {
     self.apps = apps
     self.user = user
+    self.encodesLinks = encodesLinks
   }
 }
 

@@ -45,7 +45,10 @@ final class BackupService: Sendable {
       ControlReply { () throws(ControlFailure) in
         let extent = try self.extent(request, for: caller)
         do throws(Errno) {
-          if let mount = try self.server.serveBackup(extent, by: begun, over: call.descriptor) {
+          let encodesLinks = request.encodesLinks ?? false
+          if let mount = try self.server.serveBackup(
+            extent, encodingLinks: encodesLinks, by: begun, over: call.descriptor)
+          {
             reporter.pass(mount)
           }
         } catch {

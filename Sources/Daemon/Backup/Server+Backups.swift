@@ -12,11 +12,11 @@ extension Server {
   /// Serves a view for a backup: over a connection of the caller's own, or one that is made here; then its
   /// mount comes back.
   func serveBackup(
-    _ extent: BackupExtent, by caller: LaunchedBy, over theirs: SharedFD?
+    _ extent: BackupExtent, encodingLinks encodesLinks: Bool, by caller: LaunchedBy, over theirs: SharedFD?
   ) throws(Errno) -> SharedFD? {
-    let view = try volume.backupView(of: extent, user: caller.user)
+    let view = try volume.backupView(of: extent, user: caller.user, encodingLinks: encodesLinks)
     do throws(Errno) {
-      let left = KeptBackup(extent, user: caller.user, pid: caller.pid)
+      let left = KeptBackup(extent, encodingLinks: encodesLinks, user: caller.user, pid: caller.pid)
       let memory = try kept?.keep(left.encoded, as: .backup, view: view.number)
       let run = BackupRun(
         user: caller.user, pid: caller.pid, caller.process, view, caller.share, kept: memory)
@@ -70,7 +70,9 @@ extension Server {
 
   private func takeover(of left: LeftBackup, view number: UInt32) throws(Errno) -> BackupTakeover {
     let share = try views.room(for: left.backup.user)
-    let view = try volume.backupView(of: left.backup.extent, user: left.backup.user, takingOver: number)
+    let view = try volume.backupView(
+      of: left.backup.extent, user: left.backup.user, encodingLinks: left.backup.encodesLinks ?? false,
+      takingOver: number)
     guard let first = view.firstMessage else {
       view.ended()
       throw .ENOENT
@@ -97,8 +99,10 @@ struct KeptBackup: Codable {
   let pid: Int32
   private var home: String?
   private var containers: [String]?
+  let encodesLinks: Bool?
 
-  init(_ extent: BackupExtent, user: UInt32, pid: Int32) {
+  init(_ extent: BackupExtent, encodingLinks encodesLinks: Bool, user: UInt32, pid: Int32) {
+    self.encodesLinks = encodesLinks
     self.user = user
     self.pid = pid
     switch extent {

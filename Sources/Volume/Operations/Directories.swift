@@ -70,7 +70,8 @@ extension View {
       && !volume.attached.mayBeListed(in: parent.number, parent.zone)
     let validity = withAttributes ? listedValidity(in: parent, judged) : 0
     if let listing = opened.listing, keepsNames(of: parent.number),
-      let names = try listing.names(of: directory, from: offset, volume.budget, by: opened.payer)
+      let names = try listing.names(
+        of: directory, from: offset, once: isForBackup, volume.budget, by: opened.payer)
     {
       let isAgain = withAttributes && offset == 0 && memory.kept.listed.isAgain(parent.id)
       return names.list(from: offset) { found, next in
@@ -136,7 +137,7 @@ extension View {
         return directories.add(
           OpenDirectory(
             node: object.id, payer: payer, request: caller.request, descriptor: opened,
-            listing: keepsNames(of: object.number) ? KeptListing(isUnique: isForBackup) : nil))
+            listing: keepsNames(of: object.number) ? KeptListing() : nil))
       } catch {
         volume.budget.give(.descriptors, by: payer)
         throw error
@@ -225,6 +226,9 @@ extension View {
       // What the kernel knows already it need not be told again, and a tree that was just made is known as a
       // whole.
       entry = try? self.entry(found.name, in: parent, validity, by: caller)
+    } else if let held {
+      // It may be long until it is looked up.
+      _ = try? heldChild(found.name, of: parent, held, by: caller.uid)
     }
     let shown = volume.shown(ObjectNumber(inode: inode, device: parent.number.device))
     // The store has a link in the place of a home that is elsewhere.

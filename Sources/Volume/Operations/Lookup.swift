@@ -92,7 +92,11 @@ extension View {
     let parent = directory.fd
     let object: OwnedFD
     do throws(Errno) {
-      object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
+      if let held {
+        object = try heldChild(name, of: directory, held, by: caller.uid)
+      } else {
+        object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
+      }
     } catch {
       if error == .ENOENT { ifMissing() }
       throw error

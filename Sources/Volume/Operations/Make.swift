@@ -74,6 +74,12 @@ extension View {
     // It may have been found when the app had it still. In the place of a private directory it says where its
     // user keeps that.
     if gate.isApps { try gate.decisionOnUse(of: node, .read).enforce() }
+    if encodesLinks {
+      let text = LinkText.encoded(try object.fd.linkTarget())
+      guard text.count <= buffer.count else { throw .ENAMETOOLONG }
+      buffer.copyBytes(from: text)
+      return text.count
+    }
     let count = try object.fd.readLink(into: buffer)
     if object.zone.isReadOnlyRegion {
       try seals.checkLink(node, UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))

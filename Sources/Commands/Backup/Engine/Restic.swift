@@ -49,10 +49,15 @@ struct Restic {
   }
 
   /// Whether it brings back holes as holes; versions before 0.15 fill disks with them.
-  func bringsBackHoles() throws -> Bool {
+  func bringsBackHoles() throws -> Bool { try isSince(15) }
+
+  /// Whether it keeps targets of links as they are; versions before 0.16 change what is not UTF-8.
+  func keepsLinks() throws -> Bool { try isSince(16) }
+
+  private func isSince(_ version: Int) throws -> Bool {
     let text = String(decoding: try text(["version"], doing: "ask restic for its version"), as: UTF8.self)
     let numbers = text.parts(between: " ").dropFirst().first?.parts(between: ".").compactMap { Int($0) } ?? []
-    return numbers.count > 1 && (numbers[0] > 0 || numbers[1] >= 15)
+    return numbers.count > 1 && (numbers[0] > 0 || numbers[1] >= version)
   }
 
   /// The path that a directory has for it which it is given.

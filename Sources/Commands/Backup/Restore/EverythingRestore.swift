@@ -60,9 +60,10 @@ struct EverythingRestore {
       defer { _ = umount2(place.path, Int32(CLX_MNT_DETACH)) }
       let end: Subprocess.End
       do {
-        try ForeignACLs(removedFrom: backup.tree.fd).tell(context.console)
         try Self.reduce(backup, toHome: name)
-        let left = try Self.hand(path, of: backup, home: name, in: place, to: account).removed
+        let others = try Self.hand(path, of: backup, home: name, in: place, to: account)
+        others.acls.tell(context.console)
+        let left = others.removed
         if left.count > 0 {
           context.console.note(
             "what others have in the home of \(account.name.sanitized) was left out, since it may be theirs "
@@ -130,8 +131,12 @@ struct EverythingRestore {
     let top = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
     let mount = try DetachedMount.copy(
       of: top.fd, adding: [.readOnly, .noSetUserID, .noDevices, .noPrograms])
-    let left = try OthersFiles(removedFrom: backup, home: home)
-    try give(top.fd, to: account)
+    let left = try OthersFiles(removedFrom: backup, home: home) { (object, status) throws(Errno) in
+      try ClosedMode.open(object, status)
+      try object.changeOwner(uid: account.uid, gid: account.gid)
+    }
+    let tree = [Array(BackupManifest.treeName.utf8)]
+    try give(top.fd, to: account, butNot: tree + ["Users", home].map { Array($0.utf8) })
     try top.fd.changeMode(0o700)
     // Its own descriptor is of the namespace before.
     let over = try FD.cwd.openFollowing(place.path, pathOnly | O_DIRECTORY)
@@ -142,12 +147,14 @@ struct EverythingRestore {
 
   /// Makes all of a tree that nobody else can reach somebody's.
   ///
-  /// What is neither a file nor a directory nor a link goes.
-  private static func give(_ directory: FD, to account: Account) throws(Errno) {
+  /// What is neither a file nor a directory nor a link goes. `given` is a directory that is theirs already.
+  private static func give(
+    _ directory: FD, to account: Account, butNot given: [[UInt8]]
+  ) throws(Errno) {
     var pending: [[[UInt8]]] = [[]]
     while let path = pending.popLast() {
       let opened = try directory.openDirectory(at: path)
-      for entry in try opened.fd.entries() {
+      for entry in try opened.fd.entries() where path + [entry.name] != given {
         let child = try opened.fd.child(entry.name)
         let status = try child.fd.status()
         if status.isDirectory {

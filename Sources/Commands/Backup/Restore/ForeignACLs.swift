@@ -13,24 +13,30 @@ internal import Store
 struct ForeignACLs {
   private(set) var removed = Sample()
 
+  init() {}
+
   /// Takes them out of what root has brought back, which has its owners and is out of everybody's reach.
-  ///
-  /// Those of earlier versions don't say whose they are, and stay.
   init(removedFrom tree: FD) throws(Errno) {
-    var removed = Sample()
+    var found = ForeignACLs()
     try DeepWalk.through(tree) { (entry) throws(Errno) in
       let child = try entry.directory.child(entry.name)
       let status = try child.fd.status()
-      // A link has none, and attributes of users are not for other things.
-      guard status.isDirectory || status.isRegular else { return false }
-      let access = SecurityAccess.package
-      if let owner = try access.aclOwner(of: child.fd), owner != .user(status.st_uid) {
-        try access.setACL(nil, on: child.fd)
-        removed.add(entry.path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/"))
-      }
+      try found.remove(from: child.fd, status, at: entry.path)
       return status.isDirectory
     }
-    self.removed = removed
+    self = found
+  }
+
+  /// The same with one thing.
+  ///
+  /// ACLs of earlier versions don't say whose they are, and stay.
+  mutating func remove(from object: FD, _ status: FileStatus, at path: [[UInt8]]) throws(Errno) {
+    // A link has none, and attributes of users are not for other things.
+    guard status.isDirectory || status.isRegular else { return }
+    let access = SecurityAccess.package
+    guard let owner = try access.aclOwner(of: object), owner != .user(status.st_uid) else { return }
+    try access.setACL(nil, on: object)
+    removed.add(path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/"))
   }
 
   /// Says which.

@@ -15,23 +15,38 @@ internal import Store
 /// as in a Drop Box.
 struct OthersFiles {
   private(set) var removed = Sample()
+  private(set) var acls = ForeignACLs()
   private let owner: CallerIdentity
 
   /// Takes it out of what was brought back of a home and its apps, which nobody else can reach.
-  init(removedFrom backup: RestoredBackup, home: String) throws(Errno) {
-    let place = "Users/\(home)"
+  ///
+  /// In the same walk ACLs of other files go, and `keep` gets each file, directory and link of the home that
+  /// stays; other things have no contents.
+  init(
+    removedFrom backup: RestoredBackup, home: String,
+    keeping keep: (FD, FileStatus) throws(Errno) -> Void = { (_, _) throws(Errno) in }
+  ) throws(Errno) {
+    let place = Self.place(ofHome: home)
     let status = try? backup.tree.fd.status(at: place)
     // A home that is not there is nobody's.
     let (uid, gid) = (status?.st_uid ?? 0, status?.st_gid ?? 0)
     owner = CallerIdentity(uid: uid, gid: gid, groups: Account.numbered(uid)?.groups ?? [])
     if status != nil {
       let top = try backup.tree.fd.openDirectory(at: place)
-      try removeFiles(from: top.fd, place)
+      try removeFiles(from: top.fd, place, keep)
     }
     try removeBundles(from: backup.directory.fd)
   }
 
-  private mutating func removeFiles(from top: FD, _ place: String) throws(Errno) {
+  static func place(ofHome home: String) -> String { "Users/\(home)" }
+
+  private mutating func removeFiles(
+    from top: FD, _ place: String, _ keep: (FD, FileStatus) throws(Errno) -> Void
+  ) throws(Errno) {
+    let above = place.utf8.split { $0 == UInt8(ascii: "/") }.map { Array($0) }
+    let status = try top.status()
+    try acls.remove(from: top, status, at: above)
+    try keep(top, status)
     var pending: [[[UInt8]]] = [[]]
     var others: [(path: [[UInt8]], user: UInt32)] = []
     func words(_ path: [[UInt8]], _ user: UInt32) -> String {
@@ -43,16 +58,23 @@ struct OthersFiles {
       for entry in try directory.fd.entries() {
         let child = try directory.fd.child(entry.name)
         let status = try child.fd.status()
+        guard status.isDirectory || status.isRegular || status.isSymlink else {
+          try directory.fd.remove(entry.name, directory: false)
+          continue
+        }
         let inside = path + [entry.name]
+        try acls.remove(from: child.fd, status, at: above + inside)
         let isOwn = isOwners(status)
         let isLeftOut = isOwn ? false : try isPrivate(child.fd, status)
         if isLeftOut {
           removed.add(words(inside, status.st_uid))
           try directory.fd.removeTree(entry.name)
-        } else if status.isDirectory {
-          pending.append(inside)
-          if !isOwn { others.append((inside, status.st_uid)) }
+          continue
         }
+        try keep(child.fd, status)
+        guard status.isDirectory else { continue }
+        pending.append(inside)
+        if !isOwn { others.append((inside, status.st_uid)) }
       }
     }
     // Of others' directories only those are left that lead to something; a directory comes after those in it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Glibc
 internal import JSON
 internal import LinuxIO
@@ -145,6 +146,8 @@ struct SnapshotRestore {
           lines: failure.lines + ["  nothing was changed; TMPDIR can name another directory with more room"])
       }
       let backup = try context.openDirectory(target + top)
+      // Root reads all, and opens a home when it is its owner's.
+      if !context.isRoot { try ClosedMode.open(tree: backup.fd) }
       try unrestored.remove(from: backup.fd, at: top)
       unrestored.tell(context.console)
       RestoredDatabases.putInPlace(in: backup.fd, at: target + top, context)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Apps
 internal import Glibc
 internal import LinuxIO
 internal import Policy
@@ -94,6 +95,7 @@ struct UnrestoredFiles {
       if try parent.fd.status(of: name).isDirectory {
         let directory = try parent.fd.openDirectory(name)
         try directory.fd.changeMode(0o700)
+        try? directory.fd.removeAttribute(ClosedMode.attribute)
       } else {
         try parent.fd.remove(name, directory: false)
       }

@@ -30,12 +30,11 @@ struct AppWriter {
       // Each is made only if it is not there.
       try parent.fd.makeFile(beside, entitlements, mode: 0o644)
       do {
-        try parent.fd.makeDirectory(bundle, mode: 0o755)
+        let root = try parent.fd.makeAndOpenDirectory(bundle, mode: 0o755)
         do {
-          let root = try parent.fd.openDirectory(bundle)
           return try fill(root.fd, opensText: opensText)
         } catch {
-          try? parent.fd.removeTree(bundle)
+          try? parent.fd.remove(held: root.fd, named: bundle)
           throw error
         }
       } catch {
