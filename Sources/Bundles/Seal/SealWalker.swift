@@ -137,7 +137,8 @@ final class SealWalker {
     if case .verifying(let seal) = walk.purpose {
       let place = seal.place(of: path)
       // What is not in the seal comes before the entry that has its place.
-      (entry, order) = place.isEntry ? (seal.entries[place.index], 2 * place.index + 1) : (nil, 2 * place.index)
+      if place.isEntry { entry = seal.entries[place.index] }
+      order = 2 * place.index + (place.isEntry ? 1 : 0)
     }
     // Where the seal has the same path in memory, it is not kept again.
     let path = entry?.path ?? path

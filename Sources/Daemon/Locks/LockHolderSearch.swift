@@ -16,9 +16,9 @@ internal import LinuxIO
 //  4. The user is noted first: nothing of theirs is passed through for an hour (`LockHolders`). Files that
 //     are open already still are. So all processes of a user who does it again in that hour are killed.
 //  5. Root's processes are left alone, and named in the log.
-//  6. One that waits for a pipe may be in nobody's way: pv(1) does so for hours. It is paused, which frees the
-//     lock (``PausedThreads``). If others get on then, it was in their way, and its user is noted. The second
-//     time such a process is killed, the third time all of that user's are.
+//  6. One that waits for a pipe may be in nobody's way: pv(1) does so for hours. It is paused, which frees
+//     the lock (``PausedThreads``). If others get on then, it was in their way, and its user is noted. The
+//     second time such a process is killed, the third time all of that user's are.
 
 /// Ends processes that hold locks of backing files; for a process of its own, which exits afterwards.
 struct LockHolderSearch {
