@@ -172,6 +172,8 @@ extension Volume {
       let view = try View(
         self, scope: Scope(places + granted), of: identifier, user: user, takingOver: taken)
       grants.add(view.peer, of: holder)
+      // One may have become known before the view was.
+      if settings.ignoresCase { view.granted.compareBytes(below: attached.knownDisks) }
       return view
     }
   }
