@@ -59,6 +59,7 @@ extension Scope {
     }
     for place in staying { put(place) }
     dropSiblingsWithoutOwner()
+    if isClosed { followed.isElsewhere = true }
     return followed
   }
 
@@ -75,7 +76,11 @@ extension Scope {
   // MARK: Claims
 
   mutating func put(_ place: ScopePlace) {
-    guard let index = make(place.path) else { return }
+    guard let index = make(place.path) else {
+      // What can't be given is not given. What can't be kept apart closes the view.
+      if !place.reach.isDisjoint(with: [.asks, .asksUnlessGranted, .apart, .absent]) { isClosed = true }
+      return
+    }
     let claim = Claim(reach: place.reach, isSubtree: place.isSubtree, maker: place.maker)
     guard !places[index].claims.contains(claim) else { return }
     change(index) { $0.append(claim) }
@@ -88,11 +93,24 @@ extension Scope {
   }
 
   private mutating func change(_ index: Int, _ body: (inout [Claim]) -> Void) {
+    workOut(index) { body(&$0.claims) }
+    if hasPatterns { for named in namedPlaces(for: index) { takePatternClaims(named) } }
+  }
+
+  /// Has a place say what its user has consented to by patterns that stand for it, beside what is said of it
+  /// by its name.
+  private mutating func takePatternClaims(_ index: Int) {
+    let claims = patternPlaces(of: index).flatMap { places[$0].claims }.filter { $0.maker == .consent }
+    if places[index].patternClaims != claims { workOut(index) { $0.patternClaims = claims } }
+  }
+
+  /// Works out what a place says after a change of its claims.
+  private mutating func workOut(_ index: Int, _ body: (inout Place) -> Void) {
     let before = places[index]
-    body(&places[index].claims)
+    body(&places[index])
     places[index].own = Statement()
     places[index].inside = Statement()
-    for claim in places[index].claims {
+    for claim in places[index].claims + places[index].patternClaims {
       if claim.isSubtree { places[index].inside.add(claim.reach) } else { places[index].own.add(claim.reach) }
     }
     if places[index].isPrivate { privatePlaces.insert(index) } else { privatePlaces.remove(index) }
@@ -174,17 +192,49 @@ extension Scope {
 
   /// Puts a place, and what is below it, into another one under its name.
   private mutating func link(_ index: Int, to parent: Int) {
-    children[Child(parent: parent, name: key(places[index].name))] = index
+    children[Child(parent: parent, name: key(places[index].name, in: parent))] = index
     let next = places[parent].firstChild
     places[index].parent = parent
+    if names.ignoresCase, places[parent].comparesBytes || isDisk(index) { compareBytes(in: index) }
     places[index].next = next
     places[index].previous = 0
-    if ScopePlace.suffix(ofPattern: places[index].name) != nil { places[parent].hasPatterns = true }
+    if ScopePlace.suffix(ofPattern: places[index].name) != nil {
+      places[parent].hasPatterns = true
+      hasPatterns = true
+    }
     if next != 0 { places[next].previous = index }
     places[parent].firstChild = index
     if places[index].isGrantedFile { places[parent].grantedFiles += 1 }
     count(places[index].allClaims, apart: places[index].allApart, above: index)
     spread(from: index)
+    if hasPatterns { for place in places(in: index) { takePatternClaims(place) } }
+  }
+
+  private func isDisk(_ index: Int) -> Bool {
+    var (depth, above) = (1, places[index].parent)
+    while above != 0, depth <= TreeNames.deepestDisk { (depth, above) = (depth + 1, places[above].parent) }
+    return depth <= TreeNames.deepestDisk && names.isDisk(path(of: index))
+  }
+
+  /// A path is that of the root of a disk from now on: names below it are compared as the disk does.
+  package mutating func compareBytes(below path: [[UInt8]]) {
+    if names.ignoresCase, let index = find(path) { compareBytes(in: index) }
+  }
+
+  private mutating func compareBytes(in top: Int) {
+    var waiting = [top]
+    while let index = waiting.popLast() {
+      if places[index].comparesBytes { continue }
+      var child = places[index].firstChild
+      while child != 0 {
+        let name = places[child].name
+        children[Child(parent: index, name: key(name, in: index))] = nil
+        children[Child(parent: index, name: name)] = child
+        waiting.append(child)
+        child = places[child].next
+      }
+      places[index].comparesBytes = true
+    }
   }
 
   /// Takes a place, and what is below it, out of the one that it is in.
@@ -192,7 +242,7 @@ extension Scope {
     let place = places[index]
     count(-place.allClaims, apart: -place.allApart, above: index)
     if place.isGrantedFile { places[place.parent].grantedFiles -= 1 }
-    let child = Child(parent: place.parent, name: key(place.name))
+    let child = Child(parent: place.parent, name: key(place.name, in: place.parent))
     if children[child] == index { children[child] = nil }
     if place.next != 0 { places[place.next].previous = place.previous }
     if place.previous != 0 {
@@ -229,6 +279,7 @@ extension Scope {
       let place = places[index]
       privatePlaces.remove(index)
       places[index].claims = []
+      places[index].patternClaims = []
       places[index].own = Statement()
       places[index].inside = Statement()
       places[index].around = Statement()
@@ -280,7 +331,7 @@ extension Scope {
   /// All others get new positions, which is what this returns; what is in none of them is in the unnamed
   /// rest of what it was in.
   package mutating func compact() -> [Position: Position] {
-    var smaller = Scope([], ignoringCase: ignoresCase)
+    var smaller = Scope([], names: names)
     var new = [0: 0]
     var waiting = [0]
     while let index = waiting.popLast() {
@@ -293,6 +344,8 @@ extension Scope {
         let place = places[child]
         if place.below > 0 || !place.claims.isEmpty, let made = smaller.add(Place(name: place.name)) {
           smaller.link(made, to: parent)
+          // Two of its names may be one by now, where it is no disk's any more.
+          smaller.places[made].comparesBytes = place.comparesBytes || smaller.places[made].comparesBytes
           new[child] = made
           waiting.append(child)
         }
@@ -309,6 +362,7 @@ extension Scope {
         if let kept = new[above] { followed[Position(place: index)] = smaller.unnamed(in: kept) }
       }
     }
+    smaller.isClosed = isClosed
     smaller.siblings = siblings.compactMapValues { $0.moved(new) }
     smaller.crowd = max(4096, 2 * smaller.places.count)
     self = smaller

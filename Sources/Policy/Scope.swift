@@ -94,6 +94,9 @@ package struct Scope: Sendable {
     let reach: Reach
     let isSubtree: Bool
     let maker: ScopePlace.Maker
+
+    /// Whether it says that a place takes its user's consent.
+    var isPrivate: Bool { !isSubtree && !reach.isDisjoint(with: [.asks, .asksUnlessGranted]) }
   }
 
   struct Place: Sendable {
@@ -105,6 +108,8 @@ package struct Scope: Sendable {
     var next = 0
     var previous = 0
     var claims: [Claim] = []
+    /// Those of consent whose patterns stand for its name, or for the names of what it is in.
+    var patternClaims: [Claim] = []
     /// What the claims say of the object alone, and of what is in it.
     var own = Statement()
     var inside = Statement()
@@ -121,6 +126,8 @@ package struct Scope: Sendable {
     var grantedFiles = 0
     /// Whether a name in it is a pattern.
     var hasPatterns = false
+    /// Whether each spelling of a name in it is a name of its own, though the tree ignores case.
+    var comparesBytes = false
 
     var isGrantedFile: Bool { own.granted.contains(.write) }
 
@@ -163,21 +170,25 @@ package struct Scope: Sendable {
   /// The first is the root.
   var places = [Place()]
   var children: [Child: Int] = [:]
-  /// Whether a name stands for what it is in any spelling: then children are known by ``foldedName(_:)``.
-  let ignoresCase: Bool
+  /// Where a name stands for what it is in any spelling, children are known by what these have in common.
+  let names: TreeNames
+  /// Whether any name is, or was, a pattern.
+  var hasPatterns = false
+  /// Whether there was no room for a place that keeps something apart: then nothing is in reach any more.
+  var isClosed = false
   /// The places that take their user's consent.
   var privatePlaces: Set<Int> = []
   var siblings: [SiblingObject.Number: Sibling] = [:]
   /// With so many places it is time to look for some that are of no use any more.
   var crowd = 4096
 
-  package init(_ claims: [ScopePlace], ignoringCase: Bool = false) {
-    ignoresCase = ignoringCase
+  package init(_ claims: [ScopePlace], names: TreeNames = .bytes) {
+    self.names = names
     for claim in claims { put(claim) }
   }
 
-  /// The same for a tree in which names are compared without case.
-  package var ignoringCase: Scope { Scope(claims(of: 0, at: []), ignoringCase: true) }
+  /// The same for a tree whose names are compared in that way.
+  package func comparing(_ names: TreeNames) -> Scope { Scope(claims(of: 0, at: []), names: names) }
 
   /// The whole tree.
   package static let wholeTree = Scope([ScopePlace([], .everything)])
@@ -196,15 +207,17 @@ package struct Scope: Sendable {
   package func position(
     of name: some Collection<UInt8>, in position: Position, object: SiblingObject? = nil
   ) -> Position {
+    if isClosed { return .nowhere }
     guard let index = index(position) else { return position }
     if isInterior(index) { return reach(of: position).isEmpty ? .nowhere : position }
     if let child = child(name, of: index), says(child) { return found(child) }
-    if let pattern = pattern(for: name, in: index) { return found(pattern) }
+    if let pattern = patterns(for: name, in: index).first(where: says) { return found(pattern) }
     if let object, isSibling(object, name, in: index) { return .sibling }
     return unnamed(in: index)
   }
 
   package func reach(of position: Position) -> Reach {
+    if isClosed { return .nothing }
     if let reach = position.throughout { return reach }
     guard let index = index(position) else { return .nothing }
     return isInterior(index) ? places[places[index].parent].around.reach : places[index].reach
@@ -218,6 +231,7 @@ package struct Scope: Sendable {
 
   /// Where something is in a place if the scope has nothing to say about its name.
   package func inside(_ position: Position) -> Position {
+    if isClosed { return .nowhere }
     guard let index = index(position), !isInterior(index) else { return position }
     return unnamed(in: index)
   }
@@ -253,7 +267,8 @@ package struct Scope: Sendable {
   /// The path of a place that takes its user's consent; nil for any other position.
   package func path(ofPrivate position: Position) -> [[UInt8]]? {
     guard let index = index(position), places[index].asks else { return nil }
-    return path(of: index)
+    let isOwn = places[index].claims.contains(where: \.isPrivate)
+    return path(of: isOwn ? index : patternPlaces(of: index).first { places[$0].isPrivate } ?? index)
   }
 
   /// All places that have a path of their own.
@@ -289,14 +304,14 @@ package struct Scope: Sendable {
   }
 
   func child(_ name: some Collection<UInt8>, of index: Int) -> Int? {
-    children[Child(parent: index, name: key(name))]
+    children[Child(parent: index, name: key(name, in: index))]
   }
 
-  /// What is the same for all names that are one name here.
-  func key(_ name: some Collection<UInt8>) -> [UInt8] {
+  /// What is the same for all names that are one name in a place.
+  func key(_ name: some Collection<UInt8>, in index: Int) -> [UInt8] {
     let name = Array(name)
     // A pattern begins with a zero, which no name has.
-    return ignoresCase ? foldedName(name) ?? name : name
+    return names.ignoresCase && !places[index].comparesBytes ? TreeNames.folded(name) : name
   }
 
   /// Whether there is something to be said of a place that is not said of all that is around it.
@@ -306,19 +321,6 @@ package struct Scope: Sendable {
 
   private func found(_ index: Int) -> Position {
     places[index].reach.isEmpty ? .nowhere : Position(place: index)
-  }
-
-  /// The place whose name stands for all names like this one.
-  private func pattern(for name: some Collection<UInt8>, in index: Int) -> Int? {
-    guard places[index].hasPatterns else { return nil }
-    let name = key(name)
-    var child = places[index].firstChild
-    while child != 0 {
-      let place = ignoresCase ? key(places[child].name) : places[child].name
-      if place.first == 0, ScopePlace.stands(place, for: name), says(child) { return child }
-      child = places[child].next
-    }
-    return nil
   }
 
   func find(_ path: some Collection<[UInt8]>) -> Int? {

@@ -69,7 +69,7 @@ package final class View: FileSystem {
     startedSignal = try Wakeup()
     let (number, isIndexed) = volume.views.number(taken)
     self.number = number
-    let places = volume.settings.ignoresCase ? scope.ignoringCase : scope
+    let places = volume.settings.ignoresCase ? scope.comparing(volume.treeNames) : scope
     self.scope = ViewScope(places, of: number, volume.siblings)
     let interest = isIndexed ? ViewInterest(all: volume.interest, view: number) : nil
     do throws(Errno) {

@@ -29,7 +29,7 @@ internal import Testing
     let granted = ["Other/f", "AddressBook/card", "AddressBook/Groups"].map {
       ScopePlace("\(Self.support)/\($0)", Self.all, isSubtree: $0.hasSuffix("Groups"))
     }
-    var scope = Scope(Self.consented + granted, ignoringCase: ignoringCase)
+    var scope = Scope(Self.consented + granted, names: TreeNames(ignoringCase: ignoringCase))
     let new = Self.book.replacing(moves[0].old, with: moves[0].new)
     let known = ["AddressBook", "AddressBook/other"].map {
       scope.position(at: path("\(Self.support)/\($0)"))
@@ -71,7 +71,7 @@ internal import Testing
         ScopePlace(Self.book, .apart, isSubtree: false), ScopePlace("Users/ada/Public", .read),
         ScopePlace(spelled + "/card", Self.all, isSubtree: false),
         ScopePlace("Users/ada/PUBLIC/letter", Self.all, isSubtree: false),
-      ], ignoringCase: true)
+      ], names: TreeNames(ignoringCase: true))
     scope.follow([(old: path(spelled), new: path(Self.support + "/B2"))])
     scope.follow([(old: path("Users/ada/PUBLIC"), new: path("Users/ada/P2"))])
     #expect(reach(scope, Self.book).contains(.asks) && reach(scope, spelled + "/new") == .nothing)

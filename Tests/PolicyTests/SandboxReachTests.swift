@@ -27,7 +27,7 @@ internal import Testing
     }
     let places = [ScopePlace(Self.own, [.read, .write])] + sandbox.permanent + decided + granted
     let scope = Scope(places)
-    return ignoringCase ? scope.ignoringCase : scope
+    return ignoringCase ? scope.comparing(TreeNames(ignoringCase: true)) : scope
   }
 
   private static let everything = [

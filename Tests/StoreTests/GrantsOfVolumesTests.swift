@@ -62,6 +62,18 @@ internal import Testing
     #expect(try granted().isEmpty)
   }
 
+  /// In a store that ignores case, a grant may spell the volume otherwise; another name's are not its.
+  @Test func otherSpellingsGoWithIt() throws {
+    let volumes = try [add("work", of: users[0], in: .volumes), add("nas", of: nil, in: .volumes)]
+    let share = try add("Music", of: nil, in: .server("nas.example"))
+    _ = try grant(["Volumes/WORK/x", "Volumes/works/X", "Network/Servers/NAS.example/music/y", "Volumes/NAS"])
+    try registry.ejectVolume(volumes[0])
+    #expect(try granted().filter { $0.contains("WORK") } == [])
+    try registry.ejectVolume(share)
+    let left = ["Volumes/works/X", "Volumes/NAS"].flatMap { path in users.map { "\($0) \(path)" } }
+    #expect(try granted() == left)
+  }
+
   /// One that comes back is the same one, unless somebody may still use it.
   @Test func homesComeBackAsTheyWere() throws {
     let all = try grant(["Users/one", "Users/one/Documents", "Users/once/Documents"])

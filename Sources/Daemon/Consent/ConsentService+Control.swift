@@ -213,8 +213,11 @@ extension ConsentService {
   private func grant(
     _ path: String, _ inode: UInt64, _ prompt: Prompt, _ call: ControlCall
   ) throws(ControlFailure) -> GrantPage {
+    let team = BackupTeam(prompt.key.team.text, root: prompt.key.team.root?.asHexadecimal)
+    // Another team's app may have its place before this is noted.
     let request = GrantRequest.grant(
-      try installed(prompt.key).identifier, path: path, inode: inode, nil, user: prompt.key.user)
+      try installed(prompt.key).identifier, path: path, inode: inode, nil, user: prompt.key.user,
+      on: GrantCondition(team: team))
     return GrantPage(places: try grants.perform(request, by: call.callerIdentity()), next: nil)
   }
 

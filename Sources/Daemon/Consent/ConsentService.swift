@@ -169,9 +169,10 @@ package final class ConsentService: ConsentKeeper {
   // MARK: An app asks
 
   package func asks(_ access: PrivateAccess) -> Bool {
+    let names = volume.treeNames
     guard let running = views.one(ofView: access.view),
       let service = running.launch.services.first(where: {
-        running.launch.places(without: $0).contains { isOnePath($0.path, access.place) }
+        running.launch.places(without: $0).contains { names.areOne($0.path, access.place) }
       })
     else { return false }
     guard mayAsk(running.launch, access.user, service) else {
@@ -329,11 +330,6 @@ package final class ConsentService: ConsentKeeper {
       }
     }
   }
-}
-
-/// Whether two paths are one in a store where case makes no difference.
-private func isOnePath(_ one: [[UInt8]], _ other: [[UInt8]]) -> Bool {
-  one.count == other.count && zip(one, other).allSatisfy { areOneName($0, $1) }
 }
 
 extension AgentApp {

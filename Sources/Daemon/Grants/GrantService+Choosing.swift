@@ -18,7 +18,7 @@ extension GrantService {
   ) throws(GrantFailure) -> GrantRecord {
     let app = try installed(identifier, user)
     let isWritable = try self.access(access, app) == .readWrite
-    let names = volume.storedPath(GrantPath.names(Array(path.utf8)))
+    let names = volume.storedPath(GrantPath.names(Array(path.utf8)), for: caller.uid)
     if let refusal = refusalToGrant(names, to: app.identifier) {
       throw .refused(refusal, path: path, app: app.identifier.text)
     }

@@ -37,6 +37,7 @@ extension GrantService {
     let isSystem = store.description.mode == .system
     var settings = VolumeSettings()
     settings.isSystem = isSystem
+    settings.ignoresCase = store.description.ignoresCase
     settings.fileHandles = isSystem && Volume.canUseHandles(store.tree)
     let volume = Volume(tree: store.tree, settings: settings)
     let known = try Registry.existing(of: store)

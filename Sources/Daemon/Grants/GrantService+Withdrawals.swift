@@ -59,12 +59,12 @@ extension GrantService {
   func volumeIsEjected(_ place: [[UInt8]]) {
     // Nobody's turn is waited for: nothing new can be granted there, and what can't be recorded now is
     // recorded later.
-    var found = volume.granted.filter { $0.path.starts(with: place) }
+    let treeNames = volume.treeNames
+    var found = volume.granted.filter { treeNames.isPlace(place, atOrAbove: $0.path) }
     if found.isEmpty { return }
     if let registry = try? registry(false), let known = try? registry.grantNumbers() {
       found.removeAll { known.contains($0.id) }
     }
-    // Byte by byte.
     let begun = begin(with: found.map(\.id), as: "volume \(place)") { [volume, writer] numbers in
       let isOver = volume.revokeGrants(numbers)
       try? writer.writeOwed(and: numbers)

@@ -54,8 +54,10 @@ package final class GrantService: Sendable {
     var owed = writer.owed
     if let registry = try Self.atStart(registry) {
       let granted = try registry.grants()
+      let volumes = try registry.volumes()
+      volume.noteDisks(volumes)
       // An earlier version may have been killed when a volume was gone, and what was granted of it was not.
-      let lost = GrantsOfVolumes(try registry.volumes())
+      let lost = GrantsOfVolumes(volumes)
       owed.formUnion(granted.filter(lost.isOfNone).map(\.id))
       load(granted.filter { !owed.contains($0.id) })
     }
@@ -237,21 +239,21 @@ package final class GrantService: Sendable {
     let numbers = numbers(of: identifier, user, after: 0, limit: .max)
     guard let path else { return numbers }
     let records = volume.granted(numbers)
-    let ignoresCase = volume.settings.ignoresCase
+    let treeNames = volume.treeNames
     // One that is out of reach is named as it is listed.
     let names = GrantPath.names(Array(path.utf8))
     let below = records.filter { $0.path.count > names.count && $0.path.starts(with: names) }
     let listed = zip(below, known(below, by: caller)).filter { $0.1.names == names }.map { $0.0.id }
-    return records.filter { $0.isAt(path, ignoringCase: ignoresCase) }.map(\.id) + listed
+    return records.filter { $0.isAt(path, treeNames) }.map(\.id) + listed
   }
 
   private func revoke(
     _ meant: [Int64], _ identifier: AppIdentifier?, _ path: String?, of user: UInt32
   ) throws(GrantFailure) -> [GrantRecord] {
-    let ignoresCase = volume.settings.ignoresCase
+    let treeNames = volume.treeNames
     let isMeant = { (record: GrantRecord) in
       record.user == user && (identifier.map { $0.isSame(as: record.identifier) } ?? true)
-        && (path.map { record.isAt($0, ignoringCase: ignoresCase) } ?? true)
+        && (path.map { record.isAt($0, treeNames) } ?? true)
     }
     var found = volume.granted(meant)
     // A worker that has begun may not have found all.
@@ -353,10 +355,8 @@ extension GrantService {
 
 extension GrantRecord {
   /// Whether that is its path; what is no UTF-8 in it may be written as it is shown.
-  fileprivate func isAt(_ path: String, ignoringCase: Bool) -> Bool {
-    let names = GrantPath.names(Array(path.utf8))
-    if names == self.path || path.utf8.elementsEqual(text.utf8) { return true }
-    return ignoringCase && names.count == self.path.count && zip(names, self.path).allSatisfy(areOneName)
+  fileprivate func isAt(_ path: String, _ treeNames: TreeNames) -> Bool {
+    treeNames.areOne(GrantPath.names(Array(path.utf8)), self.path) || path.utf8.elementsEqual(text.utf8)
   }
 }
 

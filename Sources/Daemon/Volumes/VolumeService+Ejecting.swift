@@ -78,6 +78,7 @@ extension VolumeService {
     }
     unnote(known)
     volume.detach(known.id)
+    volume.forgetDisk(known)
     let described = VolumeDescription(
       known, nil, missing: missing ?? reason(of: known.id), isReadOnly: false)
     self.forget(known.id)

@@ -172,17 +172,30 @@ extension Registry {
 
   /// A volume is gone, and what was granted of it: another one may get its name.
   ///
-  /// Users who have another volume of that name keep what they have granted of that one.
+  /// Users who have another volume of that name keep what they have granted of that one. Volumes never have
+  /// names that differ by case alone, and in a store that ignores case a grant may have another spelling.
   static func dropGrants(of volume: VolumeRecord, in database: borrowing Database) throws(StoreError) {
-    try database.run(
-      """
-      DELETE FROM grants
-      WHERE (path = ?1 OR substr(path, 1, length(?1) + 1) = ?2) AND NOT EXISTS (
-        SELECT 1 FROM volumes
-        WHERE volumes.place = ?3 AND volumes.name = ?4
-          AND (volumes.owner IS NULL OR volumes.owner = grants.user))
-      """, .bytes(GrantPath.path(volume.treePath)), .bytes(GrantPath.path(volume.treePath + [[]])),
-      .text(volume.place.path), .bytes(volume.name))
+    let names = TreeNames(ignoringCase: volume.place != .users)
+    let file = database.path
+    let owners = try database.rows(
+      "SELECT owner, name FROM volumes WHERE place = ?", .text(volume.place.path)
+    ) { (row) throws(StoreError) in
+      (owner: try row.user(0, file), isOne: names.areOne([volume.name], [try row.bytes(1)]))
+    }
+    let kept = owners.filter(\.isOne).map(\.owner)
+    if kept.contains(nil) { return }
+    var gone: [Int64] = []
+    try database.each(
+      "SELECT id, user, path FROM grants WHERE substr(path, 1, length(?1)) = ?1",
+      [.bytes(GrantPath.path(Array(volume.place.names.prefix(1)) + [[]]))]
+    ) { (row) throws(StoreError) in
+      let path = GrantPath.names(try row.bytes(2))
+      guard names.isPlace(volume.treePath, atOrAbove: path), try !kept.contains(row.user(1, file)) else {
+        return
+      }
+      gone.append(try row.integer(0))
+    }
+    for number in gone { try database.run("DELETE FROM grants WHERE id = ?", .integer(number)) }
   }
 }
 

@@ -32,7 +32,7 @@ struct DirectoryChange: ~Copyable {
     var position: Position { place.position }
 
     fileprivate init(_ reference: borrowing NodeTable.Reference, in view: View) throws(Errno) {
-      place = ChangedDirectory(reference)
+      place = ChangedDirectory(reference, of: view.volume)
       zone = reference.zone
       let status = try view.judgedStatus(of: reference)
       object = try view.object(status, reference)

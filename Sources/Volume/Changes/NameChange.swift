@@ -57,8 +57,11 @@ struct ChangedDirectory {
   /// Its node and its place in the scope, in the view through which the change is made.
   let node: NodeID?
   let position: Position
+  /// Whether all spellings of a name in it are one.
+  private let ignoresCase: Bool
 
-  init(_ reference: borrowing NodeTable.Reference) {
+  init(_ reference: borrowing NodeTable.Reference, of volume: Volume) {
+    ignoresCase = volume.settings.ignoresCase && !reference.isOnVolume
     fd = reference.fd
     number = reference.number
     node = reference.id
@@ -66,11 +69,16 @@ struct ChangedDirectory {
   }
 
   /// A directory that the daemon itself changes.
-  init(_ fd: FD) throws(Errno) {
+  init(_ fd: FD, of volume: Volume) throws(Errno) {
+    ignoresCase = volume.settings.ignoresCase && volume.attached.holding(fd).isStore
     self.fd = fd
     number = ObjectNumber(try fd.status())
     node = nil
     position = .whole
+  }
+
+  func step(_ name: Name) -> ResolvedPath.Step {
+    ResolvedPath.Step(Array(name.buffer), in: number, ignoringCase: ignoresCase)
   }
 }
 

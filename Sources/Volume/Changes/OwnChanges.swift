@@ -32,7 +32,7 @@ private struct OwnChange: ~Copyable {
 extension Volume {
   /// Changes names in a directory of the tree; what any kernel knows of them is withdrawn when this returns.
   package func changeNames(in directory: FD, _ body: () throws(Errno) -> Void) throws(Errno) {
-    let directory = try ChangedDirectory(directory)
+    let directory = try ChangedDirectory(directory, of: self)
     try OwnChange(from: directory, to: directory, of: self).commit(.unknown, body)
   }
 
@@ -43,8 +43,8 @@ extension Volume {
   package func deliver(
     _ name: Name, from source: FD, to inbox: FD, _ body: () throws(Errno) -> Void
   ) throws(Errno) {
-    let from = try ChangedDirectory(source)
-    let to = try ChangedDirectory(inbox)
+    let from = try ChangedDirectory(source, of: self)
+    let to = try ChangedDirectory(inbox, of: self)
     let change = OwnChange(from: from, to: to, of: self)
     let status = try source.status(of: name)
     try change.commit(.delivered(ObjectNumber(status), isDirectory: status.isDirectory), body)
@@ -57,7 +57,7 @@ extension Volume {
   package func exchange(
     _ container: Name, with other: Name, in directory: FD, _ body: () throws(Errno) -> Void
   ) throws(Errno) {
-    let place = try ChangedDirectory(directory)
+    let place = try ChangedDirectory(directory, of: self)
     let change = OwnChange(from: place, to: place, of: self)
     let old = try directory.status(of: container)
     let new = try directory.status(of: other)

@@ -124,6 +124,11 @@ package final class GrantedFiles: Sendable {
     reach(of: file.node).isSuperset(of: file.access.writes ? [.read, .write] : .read)
   }
 
+  /// Some paths are those of disks from now on, of which nothing is there yet.
+  func compareBytes(below paths: [[[UInt8]]]) {
+    if !paths.isEmpty { scope.change { scope in for path in paths { scope.compareBytes(below: path) } } }
+  }
+
   /// Brings the nodes of the view, and its kernel, in line with the scope.
   func applyScope() {
     let places = nodes.updatePositions(scope)

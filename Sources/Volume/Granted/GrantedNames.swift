@@ -16,8 +16,8 @@ final class GrantedNames {
     fileprivate(set) var name: [UInt8]
     fileprivate(set) weak var parent: Place?
     fileprivate(set) var children: [[UInt8]: Place] = [:]
-    /// The directory that has the name; nil if there was none when it was last looked up.
-    fileprivate(set) var directory: ObjectNumber?
+    /// The name in the directory that has it; nil if there was none when it was last looked up.
+    fileprivate(set) var step: ResolvedPath.Step?
     /// What was granted under exactly this path.
     fileprivate(set) var ids: Set<Int64> = []
     /// How many grants of each user are here and below.
@@ -26,7 +26,7 @@ final class GrantedNames {
     fileprivate init(_ name: [UInt8]) { self.name = name }
 
     fileprivate var count: Int { users.values.reduce(0, +) }
-    fileprivate var step: ResolvedPath.Step? { directory.map { ResolvedPath.Step(name, in: $0) } }
+    fileprivate var directory: ObjectNumber? { step?.directory }
   }
 
   private let root = Place([])
@@ -141,19 +141,19 @@ final class GrantedNames {
     let parent = make(Array(path.dropLast()), steps)
     count(place.users, upFrom: parent, adding: true)
     place.name = name
-    let directory = steps.count == path.count ? steps.last?.directory : nil
+    let step = steps.count == path.count ? steps.last : nil
     guard let there = parent.children[name] else {
-      link(place, to: parent, directory)
+      link(place, to: parent, step)
       return []
     }
-    set(directory, of: there)
+    set(step, of: there)
     return merge(place, into: there)
   }
 
-  private func link(_ place: Place, to parent: Place, _ directory: ObjectNumber?) {
+  private func link(_ place: Place, to parent: Place, _ step: ResolvedPath.Step?) {
     parent.children[place.name] = place
     place.parent = parent
-    set(directory, of: place)
+    set(step, of: place)
   }
 
   private func merge(_ place: Place, into there: Place) -> [(id: Int64, place: Place)] {
@@ -167,13 +167,13 @@ final class GrantedNames {
       subtract(users, from: from)
       from.children = [:]
       for (name, child) in children {
-        let directory = child.directory
+        let step = child.step
         set(nil, of: child)
         if let other = to.children[name] {
-          set(directory, of: other)
+          set(step, of: other)
           waiting.append((child, other))
         } else {
-          link(child, to: to, directory)
+          link(child, to: to, step)
         }
       }
     }
@@ -186,13 +186,13 @@ final class GrantedNames {
   private func make(_ path: [[UInt8]], _ steps: [ResolvedPath.Step]) -> Place {
     var place = root
     for (depth, name) in path.enumerated() {
-      let directory = depth < steps.count ? steps[depth].directory : nil
+      let step = depth < steps.count ? steps[depth] : nil
       if let child = place.children[name] {
-        set(directory, of: child)
+        set(step, of: child)
         place = child
       } else {
         let child = Place(name)
-        link(child, to: place, directory)
+        link(child, to: place, step)
         place = child
       }
     }
@@ -210,11 +210,11 @@ final class GrantedNames {
     }
   }
 
-  private func set(_ directory: ObjectNumber?, of place: Place) {
-    guard place.directory != directory else { return }
+  private func set(_ step: ResolvedPath.Step?, of place: Place) {
     let (old, count) = (place.step, place.count)
-    place.directory = directory
-    if let new = place.step {
+    place.step = step
+    guard old != step else { return }
+    if let new = step {
       directories.change(new.directory, by: count)
       places[new, default: []].append(place)
     }

@@ -77,6 +77,19 @@ extension Grants {
     state.withLock { relocate(relocations, &$0) }
   }
 
+  /// Gives a name on the paths of grants this spelling; nil where they have it already.
+  func respell(_ step: ResolvedPath.Step) -> Relocated? {
+    state.withLock { state -> Relocated? in
+      let places = state.names.places(of: step)
+      guard let other = places.first(where: { $0.name != step.name }) else { return nil }
+      let path = state.names.path(of: other).dropLast() + [step.name]
+      let steps = state.names.steps(to: other).dropLast() + [step]
+      let relocation = Relocation(
+        source: step, path: Array(path), steps: Array(steps), isWithinOneDirectory: false, mover: nil)
+      return relocate([relocation], &state)
+    }
+  }
+
   private func relocate(_ relocations: [Relocation], _ state: inout State) -> Relocated {
     // All of them are found before any is moved: two may have been exchanged.
     let found = relocations.flatMap { relocation in

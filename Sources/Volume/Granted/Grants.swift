@@ -131,13 +131,8 @@ final class Grants: Sendable {
   func count(in directory: ObjectNumber) -> UInt32 { isEmpty ? 0 : directories.count(in: directory) }
 
   /// Whether a grant depends on a name; where nothing is granted no lock is taken.
-  func touches(_ name: Name, in directory: ObjectNumber) -> Bool {
-    mayTouch(directory) && touches(ResolvedPath.Step(Array(name.buffer), in: directory))
-  }
-
-  /// The same of a name that is taken apart already.
   func touches(_ step: ResolvedPath.Step) -> Bool {
-    state.withLock { $0.names.has(step) || $0.previousNames[step] != nil }
+    mayTouch(step.directory) && state.withLock { $0.names.has(step) || $0.previousNames[step] != nil }
   }
 
   /// What was granted in this directory, or is reached through it.
@@ -331,6 +326,9 @@ final class Grants: Sendable {
   func views(of holder: GrantHolder) -> [PeerView] {
     state.withLock { state in state.views.values.filter { $0.holder == holder }.map(\.view) }
   }
+
+  /// The views of all apps.
+  var views: [PeerView] { state.withLock { $0.views.values.map(\.view) } }
 
   /// The view of an app by its number.
   func view(_ number: UInt32) -> PeerView? { state.withLock { $0.views[number]?.view } }

@@ -8,14 +8,25 @@ internal import Store
 
 /// A path of the tree, resolved as far as it exists.
 struct ResolvedPath {
-  /// A name in a directory.
+  /// A name in a directory; where case makes no difference, all spellings of it are one.
   struct Step: Hashable, Sendable {
     let directory: ObjectNumber
     let name: [UInt8]
+    private let key: [UInt8]
 
-    init(_ name: [UInt8], in directory: ObjectNumber) {
+    init(_ name: [UInt8], in directory: ObjectNumber, ignoringCase: Bool = false) {
       self.directory = directory
       self.name = name
+      key = ignoringCase ? TreeNames.folded(name) : name
+    }
+
+    static func == (one: Step, other: Step) -> Bool {
+      one.directory == other.directory && one.key == other.key
+    }
+
+    func hash(into hasher: inout Hasher) {
+      hasher.combine(directory)
+      hasher.combine(key)
     }
   }
 
@@ -26,6 +37,7 @@ struct ResolvedPath {
     var number: ObjectNumber { ObjectNumber(status) }
   }
 
+  /// The names on the way, spelled as they are there.
   var steps: [Step] = []
   /// Nil if nothing is there, or that can't be told.
   var found: Found?
@@ -37,6 +49,9 @@ struct ResolvedPath {
   var isOnVolume = false
   /// Whether something is there, as far as that can be told.
   var isThere: Bool { found != nil || isOnServer }
+
+  /// The path that was looked along, spelled as it is there.
+  func spelled(_ path: [[UInt8]]) -> [[UInt8]] { steps.map(\.name) + path.dropFirst(steps.count) }
 
   /// It leads to something.
   mutating func end(at object: FD, _ status: FileStatus) {
@@ -76,19 +91,28 @@ extension Volume {
     to name: [UInt8], from directory: FD, _ status: FileStatus, for user: UInt32?,
     _ resolved: inout ResolvedPath
   ) -> OwnedFD? {
+    typealias Step = ResolvedPath.Step
     guard status.isDirectory else {
       resolved.isMissing = true
       return nil
     }
     let number = ObjectNumber(status)
-    resolved.steps.append(ResolvedPath.Step(name, in: number))
-    let ignoresCase = settings.ignoresCase
-    if let volume = attached.find(name, in: number, for: user, ignoringCase: ignoresCase) {
+    let ignoresCase = settings.ignoresCase && !resolved.isOnVolume
+    let volume = attached.find(name, in: number, for: user, ignoringCase: settings.ignoresCase)
+    resolved.steps.append(Step(volume?.record.name ?? name, in: number, ignoringCase: ignoresCase))
+    if let volume {
       resolved.isOnVolume = true
       resolved.isOnServer = volume.engine.queue != nil
       if resolved.isOnServer { return nil }
     }
     do throws(Errno) { return try child(name, of: directory, number, for: user) } catch {
+      if error == .ENOENT, ignoresCase, !attached.arePlacedAlone(in: number),
+        let other = otherSpelling(of: name, in: directory, number),
+        let found = try? directory.child(other)
+      {
+        resolved.steps[resolved.steps.count - 1] = Step(other, in: number, ignoringCase: true)
+        return found
+      }
       resolved.isMissing = error == .ENOENT
       return nil
     }

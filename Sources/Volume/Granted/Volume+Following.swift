@@ -9,8 +9,8 @@ internal import Synchronization
 // How grants follow what they are for; see `Grants.swift` for the rules.
 
 extension NameMove {
-  var source: ResolvedPath.Step { ResolvedPath.Step(Array(name.buffer), in: from.number) }
-  var target: ResolvedPath.Step { ResolvedPath.Step(Array(newName.buffer), in: to.number) }
+  var source: ResolvedPath.Step { from.step(name) }
+  var target: ResolvedPath.Step { to.step(newName) }
 
   /// Of whom something that was granted depends on one of the names; where nothing is granted no lock is
   /// taken.
@@ -48,8 +48,9 @@ extension Volume {
 
   /// A name has come or gone otherwise.
   func updateGrants(at name: Name, in directory: ChangedDirectory, through view: PeerView) {
-    guard grants.touches(name, in: directory.number) else { return }
-    let step = ResolvedPath.Step(Array(name.buffer), in: directory.number)
+    guard grants.mayTouch(directory.number) else { return }
+    let step = directory.step(name)
+    guard grants.touches(step) else { return }
     let mover = grants.holder(ofView: view.number)
     look(
       at: grants.ids(through: step) + grants.previousNames(at: step),
@@ -156,6 +157,8 @@ extension Volume {
 
   /// Looks again at what is on the way to grants.
   private func refresh(_ ids: [Int64], on occasion: GrantLooks.Occasion) {
+    // The index of spellings may not know it yet.
+    if settings.ignoresCase, let step = occasion.step { respell(step) }
     let began = grants.time
     var walk = PathWalk(self)
     for id in ids {
@@ -179,6 +182,11 @@ extension Volume {
 
   /// Whether something is there; nil if it is to be looked at once more.
   private func refresh(_ known: Grants.Entry, _ resolved: ResolvedPath, since began: UInt64) -> Bool? {
+    let others = zip(resolved.steps, known.record.path).filter { $0.name != $1 }.map(\.0)
+    if !others.isEmpty {
+      for step in others { respell(step) }
+      return nil
+    }
     var entry = known
     entry.steps = resolved.steps
     entry.note(resolved)
@@ -191,6 +199,14 @@ extension Volume {
     return resolved.isThere
   }
 
+  /// Gives grants, and their places in scopes, the spelling that a name on their paths has by now.
+  private func respell(_ step: ResolvedPath.Step) {
+    var hold = grants.moving.hold([])
+    hold.widen { grants.users(at: [step]) }
+    if let respelled = grants.respell(step) { _ = apply(respelled) }
+    hold.end()
+  }
+
   /// Makes a grant refer to its previous name again, if a file has that.
   private func restorePreviousName(_ id: Int64) {
     for _ in 1...Self.mostLooks {
@@ -198,14 +214,15 @@ extension Volume {
       guard let old = grants.entry(id), let previousName = old.previousName else { return }
       let resolved = resolvedPath(along: previousName.path, for: old.record.user)
       guard let found = resolved.found, found.status.isRegular else { return }
+      let path = resolved.spelled(previousName.path)
       let outcome = grants.moving.withLock(of: old.record.user) { () -> Grants.Outcome in
         var new = old
         new.previousName = nil
         // What the user has granted under that name since then stands, with the access that it has.
-        guard grants.record(of: old.holder, at: previousName.path) == nil else {
+        guard grants.record(of: old.holder, at: path) == nil else {
           return grants.put(new, insteadOf: old, seen: [], since: began)
         }
-        new.record.path = previousName.path
+        new.record.path = path
         new.steps = resolved.steps
         new.record.identity = found.identity
         let outcome = grants.put(new, insteadOf: old, seen: resolved.steps, since: began)

@@ -111,20 +111,20 @@ extension Volume {
   /// Lets an app do other things with what it was granted.
   package func changeGrant(_ id: Int64, isWritable: Bool) -> GrantRecord? {
     let users = grants.users(of: [id])
-    let changed = grants.moving.withLock(of: users) {
-      () -> (old: ScopePlace, new: GrantRecord, views: [PeerView])? in
+    // Both at once: by its old path nothing is found any more after a rename.
+    let changed = grants.moving.withLock(of: users) { () -> (new: GrantRecord, views: [GrantedFiles])? in
       guard var entry = grants.entry(id) else { return nil }
       let old = entry.record.place
       entry.record.isWritable = isWritable
       grants.put(entry)
-      let views = grants.views(of: entry.holder)
-      if entry.record.place != old { for view in views { view.granted.admit(entry.record.place) } }
-      return (old, entry.record, views)
+      let new = entry.record
+      guard new.place != old else { return (new, []) }
+      let views = grants.views(of: entry.holder).map(\.granted)
+      for view in views { view.beginChange(admitting: [new.place], withdrawing: [old]) }
+      return (new, views)
     }
     guard let changed else { return nil }
-    if changed.new.place != changed.old {
-      GrantedFiles.withdraw([changed.old], from: changed.views.map(\.granted))
-    }
+    _ = GrantedFiles.finish(changed.views)
     return changed.new
   }
 
@@ -172,6 +172,8 @@ extension Volume {
       let view = try View(
         self, scope: Scope(places + granted), of: identifier, user: user, takingOver: taken)
       grants.add(view.peer, of: holder)
+      // One may have become known before the view was.
+      if settings.ignoresCase { view.granted.compareBytes(below: attached.knownDisks) }
       return view
     }
   }

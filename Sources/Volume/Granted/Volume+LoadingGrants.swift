@@ -22,7 +22,7 @@ extension Volume {
         lost.append(LostGrant(record: record))
         return .done
       }
-      return load(record, at: record.path, resolved, since: began, isMeant)
+      return load(record, at: resolved.spelled(record.path), resolved, since: began, isMeant)
     }
     find(&lost)
     each(of: lost.map(\.record), at: lost.map { $0.path ?? $0.record.path }) { index, resolved, began in
@@ -31,7 +31,7 @@ extension Volume {
         return load(record, at: path, resolved, since: began, isMeant)
       }
       let there = path == nil ? resolved : resolvedPath(along: record.path, for: record.user)
-      return load(record, at: record.path, there, since: began, isMeant)
+      return load(record, at: there.spelled(record.path), there, since: began, isMeant)
     }
   }
 

@@ -40,9 +40,6 @@ extension Volume {
   }
 
   private func isBelow(_ record: GrantRecord, _ share: VolumeRecord) -> Bool {
-    let place = share.treePath
-    if record.path.starts(with: place) { return true }
-    return settings.ignoresCase && record.path.count >= place.count
-      && zip(record.path, place).allSatisfy { areOneName($0, $1) }
+    treeNames.isPlace(share.treePath, atOrAbove: record.path)
   }
 }

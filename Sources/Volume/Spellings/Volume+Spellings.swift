@@ -143,32 +143,26 @@ extension Volume {
     }
   }
 
-  /// A path of the tree with its names as the directories have them, as far as there are such.
-  package func storedPath(_ names: [[UInt8]]) -> [[UInt8]] {
-    guard spellings != nil, var directory = try? tree.open(Name.here, O_DIRECTORY | pathOnly) else {
-      return names
-    }
-    var stored: [[UInt8]] = []
-    var zone = Zone.top
-    for name in names {
-      guard let status = try? directory.fd.status(), status.isDirectory else { break }
-      let (number, above) = (ObjectNumber(status), zone)
-      let fd = directory.fd
-      readSpellings(in: fd, number, for: 0)
-      let found = try? name.withName { (name) throws(Errno) in
-        try self.names(in: number).shared(in: number) { () throws(Errno) in
-          let found = try self.stored(name, in: fd, number, above, adding: false)
-          return Array(found.name.buffer)
-        }
+  /// Another spelling of a name, which a directory of the store has; nil if it has none, or too many names
+  /// to tell.
+  ///
+  /// No lock on names is taken: whoever notes what was found asks whether it has been changed since.
+  func otherSpelling(of name: [UInt8], in directory: FD, _ number: ObjectNumber) -> [UInt8]? {
+    guard let spellings else { return nil }
+    readSpellings(in: directory, number, for: 0)
+    return name.withUnsafeBufferPointer { name in
+      guard let key = NameKey(name), let status = try? directory.status() else { return nil }
+      switch spellings.spelling(of: key, in: number, changed: status.st_mtim.nanoseconds) {
+      case .other(let spelling): return spelling
+      case .unknown where status.st_size < Self.largeDirectory:
+        return (try? searchedSpelling(of: key, in: directory))?.found
+      default: return nil
       }
-      guard let found, let next = try? fd.child(found) else {
-        stored.append(found ?? name)
-        break
-      }
-      stored.append(found)
-      zone = plainZone(of: found, in: zone)
-      directory = next
     }
-    return stored + names.dropFirst(stored.count)
+  }
+
+  /// A path of the tree as its directories, and the volumes of a user, spell it as far as there are such.
+  package func storedPath(_ names: [[UInt8]], for user: UInt32) -> [[UInt8]] {
+    spellings == nil ? names : resolvedPath(along: names, for: user).spelled(names)
   }
 }

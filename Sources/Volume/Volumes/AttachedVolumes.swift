@@ -41,6 +41,9 @@ package final class AttachedVolumes: Sendable {
   private let haveQueues = Atomic<Bool>(false)
   private let someHaveLocks = Atomic<Bool>(false)
   private let hasBeen = Atomic<Bool>(false)
+  /// Homes that are elsewhere, and what is in `/Network`, whether or not it is there now; their names are
+  /// folded.
+  private let disks = Mutex<Set<[[UInt8]]>>([])
   /// Mounts what is not there yet; nil before anyone can.
   private let mounter = Mutex<(@Sendable (AwaitedVolume, _ user: UInt32) -> Void)?>(nil)
   private let awaited = Mutex<[AwaitedVolume]>([])
@@ -106,6 +109,33 @@ package final class AttachedVolumes: Sendable {
     if place != nil { haveQueues.store(true, ordering: .relaxed) }
     locked.add(record, at: place, isUnlocked: attached(record.id) != nil)
   }
+
+  /// Whether names below a path, whose own are folded, are compared as a disk does.
+  func isDisk(_ path: [[UInt8]]) -> Bool {
+    switch path.count {
+    case 2: path[0] == Self.folded("Volumes") || disks.withLock { $0.contains(path) }
+    case 4: path[0] == Self.folded("Network") && path[1] == Self.folded("Servers")
+    default: false
+    }
+  }
+
+  private static func folded(_ name: StaticString) -> [UInt8] {
+    name.withUTF8Buffer { TreeNames.folded(Array($0)) }
+  }
+
+  /// Knows what a record leads to as a disk; false if that is known already, or is known of all in its place.
+  func noteDisk(_ record: VolumeRecord) -> Bool {
+    guard record.place == .users || record.place == .network else { return false }
+    return disks.withLock { $0.insert(record.treePath.map(TreeNames.folded)).inserted }
+  }
+
+  /// Another directory may have the name of what a record led to.
+  func forgetDisk(_ record: VolumeRecord) {
+    disks.withLock { _ = $0.remove(record.treePath.map(TreeNames.folded)) }
+  }
+
+  /// Those that are known, by their paths.
+  var knownDisks: [[[UInt8]]] { disks.withLock { Array($0) } }
 
   /// The one that has a number in the registry.
   package func attached(_ id: Int64) -> AttachedVolume? { all.first { $0.record.id == id } }

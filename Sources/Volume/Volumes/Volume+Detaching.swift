@@ -3,14 +3,15 @@
 
 internal import Fuse
 package import LinuxIO
-internal import Policy
-internal import Store
+package import Policy
+package import Store
 internal import Synchronization
 
 extension Volume {
   /// Makes a volume a part of the tree; what had been granted on it is found again.
   package func attach(_ volume: AttachedVolume) {
     redirect(volume)
+    noteDisks([volume.record])
     guard let place = try? tree.openDirectory(at: volume.record.place.names),
       (try? changeNames(in: place.fd) { attached.add(volume) }) != nil
     else { return attached.add(volume) }
@@ -26,6 +27,23 @@ extension Volume {
       view.nodes.releaseDescriptors(.max)
     }
   }
+}
+
+extension Volume {
+  /// Which names of the tree are one name.
+  package var treeNames: TreeNames {
+    TreeNames(ignoringCase: settings.ignoresCase) { [attached] in attached.isDisk($0) }
+  }
+
+  /// Has names in what is elsewhere be compared as its disk does, before any of it is there.
+  package func noteDisks(_ records: [VolumeRecord]) {
+    for record in records where attached.noteDisk(record) && settings.ignoresCase {
+      for view in grants.views { view.granted.compareBytes(below: [record.treePath]) }
+    }
+  }
+
+  /// Another directory may have the name of a volume that is ejected.
+  package func forgetDisk(_ record: VolumeRecord) { attached.forgetDisk(record) }
 }
 
 extension Volume {
