@@ -112,6 +112,22 @@ struct NamesUnderWayTests {
     }
   }
 
+  /// Somebody moves ten thousand grants: that takes long, and is nothing to other renames.
+  @Test func aRenameDoesNotWaitForOthersGrants() throws {
+    let isDone = Condition(false)
+    let (name, other) = (Self.step("a", in: Self.other), Self.step("b", in: Self.other))
+    let isAtOnce = try grants.state.withLock { _ in
+      let thread = try JoinableThread(name: "rename") { [grants] in
+        let names = NamesUnderWay.Names(name, other)
+        grants.begin(names)
+        if !grants.mayTouch(Self.other), grants.end(names).isEmpty { isDone.change { $0 = true } }
+      }
+      thread.detach()
+      return isDone.wait(milliseconds: 20_000) { $0 }
+    }
+    #expect(isAtOnce)
+  }
+
   /// Whoever waits for a look waits once, and for nobody else's.
   @Test func aLookThatHangsIsWaitedForOnce() throws {
     let looks = GrantLooks()

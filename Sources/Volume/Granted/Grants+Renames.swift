@@ -46,10 +46,13 @@ extension Grants {
   ) -> (relocated: Relocated?, outcome: Outcome) {
     state.withLock { state in
       var found = relocations
+      let announced = announce(found.flatMap(\.steps))
+      defer { end(announced: announced, state) }
       for index in found.indices where state.names.has(found[index].source) {
         guard found[index].path != nil, let target = found[index].target else { continue }
         let outcome: Outcome
-        switch state.changes.answer(found[index].steps, since: began, besides: own) {
+        let seen = found[index].steps
+        switch changes.withLock({ $0.answer(seen, since: began, besides: own) }) {
         case .asSeen: continue
         case .changed: outcome = .changed
         case .changing(let step): outcome = .changing(step)

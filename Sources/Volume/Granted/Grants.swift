@@ -98,8 +98,6 @@ final class Grants: Sendable {
     var versions: [GrantHolder: UInt64] = [:]
     /// By their numbers.
     var views: [UInt32: Holding] = [:]
-    /// Whose names somebody changes; see rule 5.
-    var changes = NamesUnderWay()
   }
 
   let state: OrderedMutex<State>
@@ -107,6 +105,9 @@ final class Grants: Sendable {
   private let count = Atomic<Int>(0)
   /// Through which directories the grants lead, by their names and by their previous names.
   private let directories: DirectoryCounts
+  /// Which names somebody changes; see rule 5. It is taken inside `state`, and by every rename: so it is never
+  /// held for longer than a path is read.
+  let changes = OrderedMutex(.leaf, NamesUnderWay())
   let moving = GrantMoves()
   let looks = GrantLooks()
   /// How many changes of names have ended, for those who wait for one.
@@ -267,6 +268,19 @@ final class Grants: Sendable {
     let kept = steps.map(\.directory) + (previous.map { [$0.step.directory] } ?? [])
     for directory in kept { directories.change(directory, by: 1) }
     return kept
+  }
+
+  /// Has those who change some names from now on find that something may be granted there.
+  ///
+  /// Whether somebody changes one already is asked for afterwards.
+  func announce(_ steps: [ResolvedPath.Step]) -> [ObjectNumber] {
+    count.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    return keepCounts(of: steps, nil)
+  }
+
+  func end(announced: [ObjectNumber], _ state: borrowing State) {
+    end(announced)
+    publishCount(state)
   }
 
   func end(_ keeping: [ObjectNumber]) {

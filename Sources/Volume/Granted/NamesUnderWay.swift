@@ -9,8 +9,7 @@ internal import Synchronization
 ///
 /// A rename may take as long as somebody holds a file in the kernel, and a look along a path as long as a
 /// disk does not answer. Nobody waits for either. Who has looked asks here, in the moment in which they note
-/// what they have found, whether that was before or after every change of the names on the way. Only for
-/// the holder of the lock of ``Grants``.
+/// what they have found, whether that was before or after every change of the names on the way.
 struct NamesUnderWay {
   /// What a look along a path is worth.
   enum Answer {
@@ -113,12 +112,12 @@ struct NamesUnderWay {
 
 extension Grants {
   /// The time at which a look begins.
-  var time: UInt64 { state.withLock { $0.changes.time } }
+  var time: UInt64 { changes.withLock { $0.time } }
 
-  func begin(_ names: NamesUnderWay.Names) { state.withLock { $0.changes.begin(names) } }
+  func begin(_ names: NamesUnderWay.Names) { changes.withLock { $0.begin(names) } }
 
   func end(_ names: NamesUnderWay.Names) -> [Int64] {
-    let late = state.withLock { Array($0.changes.end(names)) }
+    let late = changes.withLock { Array($0.end(names)) }
     changed.change { $0 &+= 1 }
     return late
   }
@@ -126,11 +125,11 @@ extension Grants {
   /// Waits until nobody changes a name any more, until some time at most.
   func wait(for step: ResolvedPath.Step, until end: UInt64) {
     _ = changed.wait(milliseconds: millisecondsLeft(until: end)) { _ in
-      !state.withLock { $0.changes.isChanging(step) }
+      !changes.withLock { $0.isChanging(step) }
     }
   }
 
-  func noteChange(in directory: ObjectNumber) { state.withLock { $0.changes.noteChange(in: directory) } }
+  func noteChange(in directory: ObjectNumber) { changes.withLock { $0.noteChange(in: directory) } }
 
   enum Outcome: Equatable {
     case done, changed
@@ -149,11 +148,16 @@ extension Grants {
       let id = new.record.id
       let known = state.entry(id)
       guard known?.record.path == old?.record.path else { return .changed }
-      switch state.changes.answer(steps + (known?.steps ?? []), since: began) {
+      let announced = announce(steps + new.steps)
+      defer { end(announced: announced, state) }
+      let answer = changes.withLock { changes in
+        let answer = changes.answer(steps + (known?.steps ?? []), since: began)
+        if case .changing(let step) = answer, known != nil { changes.look(at: id, after: step) }
+        return answer
+      }
+      switch answer {
       case .changed: return .changed
-      case .changing(let step):
-        if known != nil { state.changes.look(at: id, after: step) }
-        return .changing(step)
+      case .changing(let step): return .changing(step)
       case .asSeen: break
       }
       var entry = new
