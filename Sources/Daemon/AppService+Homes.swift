@@ -16,6 +16,7 @@ extension AppService {
   func recover(inHome home: [UInt8]) {
     guard let elsewhere = store.homeElsewhere(named: home) else { return }
     HomeWork.ofProcess.begin(in: elsewhere, as: "recover") { [self] in
+      services?.grants.reconcile()
       handling(home) { (handler) throws(AppFailure) in try handler.recover(inHome: home) }
     }
   }

@@ -7,7 +7,9 @@ internal import Synchronization
 
 /// Changes that hold and that the registry does not have yet, for the next worker.
 ///
-/// A list is written as a whole before the last one is given up, so a worker that dies leaves one of both.
+/// A list is written as a whole before the last one is given up, so a worker that dies leaves one of both. It
+/// has a line for every few, each of which can be read by itself: however many one user has, those of others
+/// are read.
 final class UnrecordedChanges<Entry: Codable & Hashable & Sendable>: Sendable {
   private struct State {
     var entries: Set<Entry> = []
@@ -31,12 +33,19 @@ final class UnrecordedChanges<Entry: Codable & Hashable & Sendable>: Sendable {
     let numbers = kept.all.filter { $0.kind == kind }.map(\.view).inOrder(by: >)
     for number in numbers {
       guard let (bytes, memory) = kept.data(kind, view: number) else { continue }
-      guard let entries = try? JSONText.decode([Entry].self, from: bytes) else { continue }
-      return State(entries: Set(entries), number: number, memory: memory)
+      let lines = bytes.split(separator: newline).compactMap { line in
+        try? JSONText.decode([Entry].self, from: Array(line))
+      }
+      if lines.isEmpty { continue }
+      return State(entries: Set(lines.joined()), number: number, memory: memory)
     }
     // One that can't be read must not be taken for the next one's.
     return numbers.first.map { State(number: $0) }
   }
+
+  private static var newline: UInt8 { UInt8(ascii: "\n") }
+  /// Far fewer than make a text that is too long to be read.
+  private static var entriesOfLine: Int { 512 }
 
   /// What the last worker has left, or what was noted last.
   var entries: Set<Entry> { state.withLock { $0.entries } }
@@ -62,7 +71,13 @@ final class UnrecordedChanges<Entry: Codable & Hashable & Sendable>: Sendable {
   ) throws(Errno) {
     var memory: SharedMemory?
     if !entries.isEmpty {
-      guard let bytes = try? JSONText.encode(Array(entries)) else { throw .EINVAL }
+      let all = Array(entries)
+      var bytes: [UInt8] = []
+      for start in stride(from: 0, to: all.count, by: entriesOfLine) {
+        let line = Array(all[start..<min(start + entriesOfLine, all.count)])
+        guard let text = try? JSONText.encode(line) else { throw .EINVAL }
+        bytes += text + [newline]
+      }
       let next = state.number &+ 1
       memory = try kept.keep(bytes, as: kind, view: next)
       state.number = next

@@ -17,6 +17,7 @@ package struct RemovedHomes {
     let name: String
     let owner: UInt32
     let object: ObjectIdentity
+    var isElsewhere = false
   }
 
   private let homes: [Home]
@@ -33,7 +34,8 @@ package struct RemovedHomes {
     for volume in try registry.volumes() where volume.place == .users {
       guard let owner = owners[volume.name] else { continue }
       let name = String(decoding: volume.name, as: UTF8.self)
-      homes.append(Home(name: name, owner: owner, object: ObjectIdentity(ofHomeAt: volume.path)))
+      let object = ObjectIdentity(ofHomeAt: volume.path)
+      homes.append(Home(name: name, owner: owner, object: object, isElsewhere: true))
     }
     for home in try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode).owners()
     where home.owner != nil {
@@ -49,7 +51,9 @@ package struct RemovedHomes {
   /// A directory of root's is where a disk is mounted that is not there now.
   func home(of removed: RemovedContainer) -> Home? {
     let user = removed.container.user
-    guard let home = removed.home.map(home) ?? named(removed, of: user), home.owner != 0 || user == 0 else {
+    guard let home = removed.home.map({ self.home($0, of: removed) }) ?? named(removed, of: user),
+      home.owner != 0 || user == 0
+    else {
       return nil
     }
     return home
@@ -64,7 +68,13 @@ package struct RemovedHomes {
     return homes.first { $0.owner == user && $0.name.hasSameBytes(as: name) }
   }
 
-  private func home(_ object: ObjectIdentity) -> Home? { homes.first { $0.object == object } }
+  /// A volume has the homes of many, each by its name.
+  private func home(_ object: ObjectIdentity, of removed: RemovedContainer) -> Home? {
+    let name = Homes.name(in: removed.container.path)
+    return homes.first { home in
+      home.object == object && (!home.isElsewhere || name?.hasSameBytes(as: home.name) == true)
+    }
+  }
 
   /// Whether a removed container is the user's for whom it is noted.
   package func isTheirs(_ removed: RemovedContainer) -> Bool {

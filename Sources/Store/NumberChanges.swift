@@ -32,8 +32,8 @@ extension Store {
     left.formUnion(changes.moves.keys)
     left.formUnion(changes.former)
     // What they did is nobody else's business; each entry says by number whose it is.
-    let log = StoreLog(self)
-    for user in left.sorted() { try log.forget(user) }
+    let log = StoreLog(self, accounts)
+    log.handOver(left, try registry.holders())
     if changes.isEmpty { return }
     let forgotten = try registry.follow(changes)
     // What this machine notes of volumes says for which number they were added.
@@ -60,9 +60,7 @@ extension Store {
         guard var move = try registry.changedHolder(of: user, accounts) else { continue }
         move.isProven = strays.contains { proves($0, user, move) }
         changes.moves[user] = move
-      } else if accounts.name(of: user) != nil, registry.ownerOfHome(name) != user,
-        try registry.allowsSomething(of: user)
-      {
+      } else if try registry.isFormer(name, of: user, accounts) {
         changes.former.insert(user)
       }
     }

@@ -69,6 +69,7 @@ package enum StoreError: Error, Equatable, Sendable {
   case noEjectedHome(name: String)
   /// What was decided under it is another account's, which has another number by now.
   case numberOfOther(user: UInt32, name: String, number: UInt32)
+  case numberOfFormer(user: UInt32, name: String)
   case teamOfOtherRoot(team: String, known: String, new: String)
   case appOfFormerRoot(identifier: String, team: String)
   case containerOfOtherTeam(path: String, identifier: String, home: String, team: String, other: String)
@@ -269,6 +270,10 @@ extension StoreError: CustomStringConvertible {
         + "run 'insula restart' as root, or mount the store again: then refusals follow \(name), and so does "
         + "what was allowed if a container in that account's home has the new number as well; it is "
         + "forgotten otherwise"
+    case .numberOfFormer(let user, let name):
+      "what was decided for uid \(user) was decided by \(name), which is no account any more; run 'insula "
+        + "restart' or 'insula user add' as root, or mount the store again: then what was allowed is "
+        + "forgotten"
     case .tooManyConsents(let user, let limit):
       "uid \(user) has decided \(limit) times about apps and private data, which is as often as a user can; "
         + "uninstall apps, or take decisions back with 'insula consent reset ID'"
@@ -335,7 +340,8 @@ extension StoreError {
       .notAdoptable,
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
-      .tooManyConsents, .additionalID, .numberOfOther, .noEjectedHome,
+      .tooManyConsents, .additionalID, .numberOfOther, .numberOfFormer,
+      .noEjectedHome,
       .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam, .containerOfOther,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:

@@ -139,6 +139,7 @@ struct NewerRegistryTests {
     let known = try version(fixture)
     let file = mounted.store + "/state/insula.db"
     let earlier = """
+      DROP INDEX grants_in_ejected_homes; ALTER TABLE grants DROP COLUMN ejected;
       DROP TABLE adoptions; DROP TABLE former_roots; DROP TABLE holders; DROP TABLE home_owners;
       ALTER TABLE removed DROP COLUMN home_inode; ALTER TABLE removed DROP COLUMN home_handle;
       ALTER TABLE removed DROP COLUMN home_created;

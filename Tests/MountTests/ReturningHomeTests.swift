@@ -254,7 +254,9 @@ struct ReturningHomeTests {
       let added = try shop.mounted.run("user", "add", renamed.name, "--store", shop.mounted.store)
       #expect(added.status == 0 && added.errors.contains("/state/former/\(renamed.uid)-"), "\(added)")
       #expect(added.errors.contains("may be a former holder's"), "\(added)")
-      #expect(try numbers(dora) == [] && trash(dora) == [] && held(dora) == [data])
+      // What was removed from the home waits for it, and nobody sees it.
+      #expect(try numbers(dora).count == 1 && trash(dora) == [] && held(dora) == [data])
+      #expect(try !run(dora, ["removed", "list", "--json"]).contains("org.example"))
       for table in ["consents", "grants", "openers", "apps", "containers"] {
         #expect(try sql("SELECT count(*) FROM \(table) WHERE user = \(renamed.uid)") == "0\n", "\(table)")
       }
@@ -266,11 +268,51 @@ struct ReturningHomeTests {
       let check = try shop.mounted.run("check", shop.mounted.store)
       #expect(check.output.contains("state/former/\(aside[0])"), "\(check)")
     }
-    // The home comes back without them; what lies beside it is told of.
+    // The home comes back without them, and with what was removed from it.
     #expect(try add(emil).status == 1, "it is there")
     try shop.succeed("user", "add", dora.account.name, "--home", source(dora))
-    let check = try shop.mounted.run("check", shop.mounted.store)
-    #expect(check.output.contains("/removed/\(data)"), "\(check)")
+    _ = try run(dora, ["removed", "restore", try #require(numbers(dora).first)])
+    #expect(try held(dora) == [])
+  }
+
+  /// What others have granted in the home gives nothing while another one has its name, and gives it again
+  /// when the home is back.
+  @Test(arguments: [false, true]) func whatOthersGrantedWaitsForTheHome(isStartedAnew: Bool) throws {
+    let path = shop.mounted.path("Users/\(dora.account.name)/Public/f")
+    func share(_ words: String) throws {
+      let script = "mkdir -p '\(path)' && chmod 755 '\(path)' && echo \(words) >'\(path)/x'"
+      try #require(try Program.run(become(dora) + ["sh", "-c", script]).status == 0)
+    }
+    func read() throws -> String {
+      let words = ["run", Self.app, "--store", shop.mounted.point, "--", "cat", path + "/x"]
+      return try shop.mounted.run(words, before: become(emil)).output
+    }
+    try share("dear")
+    _ = try run(emil, ["grant", Self.app, path, "--read-only"])
+    let before = try run(emil, ["grants", "--json"])
+    #expect(try read() == "dear\n")
+    try eject(dora)
+    if isStartedAnew { try startAnew() }
+    try shop.succeed("user", "add", dora.account.name)
+    try share("next")
+    #expect(try read() == "" && !run(emil, ["grants", "--json"]).contains("Public"))
+    // What is granted there is that one's.
+    _ = try run(emil, ["grant", Self.app, path, "--read-only"])
+    #expect(try read() == "next\n")
+    try shop.succeed("user", "remove", dora.account.name, "--delete-home")
+    #expect(try !run(emil, ["grants", "--json"]).contains("Public"))
+    #expect(try add(dora).status == 0)
+    #expect(eventually { (try? run(emil, ["grants", "--json"])) == before })
+    #expect(try read() == "dear\n")
+    // It can be taken back while the home is not there.
+    try eject(dora)
+    _ = try run(emil, ["revoke", Self.app, "--all"])
+    #expect(try add(dora).status == 0 && read() == "")
+    try shop.expectNothingToComplainAbout()
+  }
+
+  private func become(_ account: TemporaryAccount) -> [String] {
+    ["setpriv", "--reuid=\(account.account.uid)", "--regid=\(account.account.gid)", "--clear-groups"]
   }
 
   /// Root has the home back from a backup, as root's: adoption leaves its owner all that they had, and what

@@ -143,6 +143,41 @@ internal import Testing
     #expect(try registry.ejectedHomes().isEmpty)
   }
 
+  /// Another account has the number by now: what is noted in the home is not that one's.
+  @Test(.enabled(if: Program.isRoot, "accounts need root")) func theNextHolderOfTheNumberHasNothing() throws {
+    let (next, same) = (try TemporaryAccount(), try TemporaryAccount())
+    for (account, home) in [(next, "gone"), (same, same.account.name)] {
+      let user = account.account.uid
+      var own = try InstalledApp.example("com.example.own", user: user, name: "Own")
+      own.path = "Users/\(home)/Applications/Own.app"
+      try registry.add(own)
+      for kind in [ContainerKind.data, .cloud] {
+        let record = ContainerRecord(
+          uuid: "\(kind)-\(user)", kind: kind, identifier: try #require(AppIdentifier("com.example.left")),
+          user: user, path: "Users/\(home)/Library/Containers/\(kind)")
+        #expect(try registry.note(record) == record)
+      }
+      try eject(home, of: user)
+    }
+    let identifier = try #require(AppIdentifier("com.example.own"))
+    let left = try #require(AppIdentifier("com.example.left"))
+    for (account, count) in [(next, 0), (same, 1)] {
+      let user = account.account.uid
+      #expect(try registry.apps(for: user).count == count && registry.apps(seenBy: user).count == count)
+      #expect(try (registry.app(identifier, for: user) == nil) == (count == 0))
+      #expect(try registry.containers(user: user).count == 2 * count)
+      #expect(try registry.containers(kind: .data, identifier: left, user: user).count == count)
+      #expect(try registry.doomLeft(by: left, of: user, for: user) == count)
+    }
+    let containers = try registry.containers(identifier: left)
+    #expect(Set(containers.map(\.user)) == [next.account.uid, same.account.uid])
+    #expect(containers.filter(\.isMarkedForRemoval).map(\.user) == [same.account.uid])
+    // Everyone's app is theirs.
+    try registry.add(.example("com.example.own", name: "Everyones"))
+    #expect(try registry.app(identifier, for: next.account.uid)?.user == nil)
+    #expect(try registry.app(identifier, for: next.account.uid) != nil)
+  }
+
   /// What may be a former user's is nobody's but root's afterwards, and all of it is there.
   @Test func whatIsSetAsideIsKept() throws {
     let trash = fixture.path + "/tree/.Trash/\(user)"
@@ -154,14 +189,22 @@ internal import Testing
       uuid: "of-502", kind: .data, identifier: app.identifier, user: 502, path: "Users/ben/x")
     try registry.noteRemoval(of: stranger, at: 1)
     try #require(mkdir(held + "/of-502", 0o700) == 0)
+    // What is known to be from a home that is not there comes back with that one.
+    let waiting = ContainerRecord(
+      uuid: "waiting", kind: .data, identifier: app.identifier, user: user, path: "Users/away/x")
+    try registry.noteRemoval(of: waiting, from: ObjectIdentity(inode: 7, handle: [7], created: 7), at: 1)
+    try #require(mkdir(held + "/waiting", 0o700) == 0)
     let before = names(held)
     #expect(try containers.setAside(of: 503) == [] && names(fixture.path + "/state/former") == [])
     let moved = try containers.setAside(of: user)
     try #require(moved.count == 3 && moved[0].path.hasSuffix("/trash"), "\(moved)")
     for left in moved { #expect(access("\(fixture.path)/\(left.path)", F_OK) == 0, "\(left)") }
     #expect(access("\(fixture.path)/\(moved[0].path)/letter", F_OK) == 0 && access(trash, F_OK) == -1)
-    #expect(try registry.removedContainers().map(\.container.uuid) == ["of-502"])
-    #expect(names(held) == ["of-502"] && before.count == 3)
+    #expect(try registry.removedContainers().map(\.container.uuid) == ["waiting", "of-502"])
+    #expect(names(held) == ["of-502", "waiting"] && before.count == 4)
+    _ = try registry.forget(user: user)
+    #expect(try registry.removedContainers(of: user).map(\.isBeingDeleted) == [false])
+    #expect(try fixture.store.removedContainers(ownedBy: user, registry) == [])
     #expect(try containers.setAside(of: user) == [])
     let found = try fixture.findings().filter { $0.path.contains("/state/former/") }
     #expect(found.count == 1 && found[0].problem.contains("uid \(user) "), "\(found)")

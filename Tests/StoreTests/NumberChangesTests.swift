@@ -151,6 +151,12 @@ internal import Testing
     try decide(Self.ben, "ben", isAllowed: true)
     try decide(Self.other, "cleo", isAllowed: false)
     let now = try accounts(["eva": Self.anna, "fay": Self.other])
+    // Nor does the next holder get to it before.
+    #expect(
+      storeError { try registry.requireOwnDecisions(of: Self.anna, now) }
+        == .numberOfFormer(user: Self.anna, name: "anna"))
+    // A refusal stays, and who has it still is not known.
+    for user in [Self.ben, Self.other + 1] { try registry.requireOwnDecisions(of: user, now) }
     for _ in 0..<2 {
       try fixture.store.followNumbers(in: registry, now)
       #expect(try decisions(Self.anna) == ["log consent-reset"])

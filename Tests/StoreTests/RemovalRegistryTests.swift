@@ -291,6 +291,7 @@ internal import Testing
     for user in Self.users { try use(by: user, team: nil) }
     let file = made.path + "/state/insula.db"
     let earlier = """
+      DROP INDEX grants_in_ejected_homes; ALTER TABLE grants DROP COLUMN ejected;
       ALTER TABLE containers DROP COLUMN kept; DELETE FROM migrations WHERE version >= 14;
       DROP TABLE IF EXISTS removed; DROP TABLE IF EXISTS adoptions;
       DROP TABLE IF EXISTS former_roots; DROP TABLE IF EXISTS holders; DROP TABLE IF EXISTS home_owners;

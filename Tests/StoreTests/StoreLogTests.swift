@@ -58,6 +58,63 @@ internal import Testing
     #expect(stat(path("1001.denied"), &status) == 0 && status.st_mode & 0o777 == 0o600)
   }
 
+  /// Accounts by their names; each time another file, as after a change.
+  private func accounts(_ numbers: [String: UInt32]) throws -> LocalAccounts {
+    let path = made.path + "/passwd-\(UUID())"
+    let lines = numbers.map { "\($0):x:\($1):\($1)::/nonexistent:/bin/sh\n" }
+    try lines.joined().write(toFile: path, atomically: true, encoding: .utf8)
+    return LocalAccounts(path: path)
+  }
+
+  /// Numbers change hands, also while somebody serves: nobody sees what another account has done, and none of
+  /// it is lost.
+  @Test(.enabled(if: getuid() == 0), arguments: [false, true])
+  func whatAnotherAccountDidIsRootsAlone(isFollowed: Bool) throws {
+    func seen(_ log: StoreLog, _ user: UInt32) -> [String?] {
+      all(log, LogQuery(user: user)).filter { $0.user != nil }.map(\.path)
+    }
+    let before = StoreLog(store, try accounts(["anna": 1001, "ben": 1002, "cleo": 1003, "fay": 1005]))
+    let users: [UInt32] = [1001, 1002, 1003, 1004, 1005]
+    for user in users { try before.append([entry(user: user, path: "\(user)")]) }
+    for user in users { #expect(seen(before, user) == ["\(user)"]) }
+    // Two have exchanged theirs, one is gone, and one is called otherwise, as its home says.
+    let home = made.path + "/tree/Users/fay"
+    #expect(mkdir(home, 0o711) == 0 && chown(home, 1005, 0) == 0)
+    let after = StoreLog(store, try accounts(["anna": 1002, "ben": 1001, "dora": 1003, "eva": 1005]))
+    if isFollowed { after.handOver([1001, 1004, 1005], [1004: "gina"]) }
+    for user in users { #expect(seen(after, user) == (user < 1004 ? [] : ["\(user)"]), "\(user)") }
+    for user in users { try after.append([entry(user: user, path: "\(user)+")]) }
+    for log in [
+      after, StoreLog(store, try accounts(["anna": 1002, "ben": 1001, "dora": 1003, "eva": 1005])),
+    ] {
+      for user in users {
+        #expect(seen(log, user) == (user < 1004 ? ["\(user)+"] : ["\(user)", "\(user)+"]), "\(user)")
+      }
+      #expect(all(log).count == 10)
+    }
+    // Somebody else is called so by now.
+    let named = StoreLog(store, try accounts(["eva": 1005, "fay": 1006]))
+    #expect(seen(named, 1005).count == 2 && seen(named, 1006) == [])
+    // What comes next is seen, whatever is deleted of others.
+    for user in users.dropFirst() { try after.forget(user) }
+    #expect(all(after).count == 2 && access(path("1002.holder"), F_OK) == -1)
+    let last = StoreLog(store, try accounts(["ben": 1001]))
+    try last.append([entry(user: 1001, path: "last")])
+    #expect(seen(last, 1001) == ["1001+", "last"])
+  }
+
+  /// Of a log of before nobody knows whose it is, but by what else is noted.
+  @Test(.enabled(if: getuid() == 0)) func logsOfBeforeAreTheirsWhoAreKnown() throws {
+    let now = try accounts(["anna": 1001, "ben": 1002])
+    // Nobody is noted as long as there are no accounts.
+    let before = StoreLog(store, try accounts([:]))
+    for user in [1001, 1002, 1003] as [UInt32] { try before.append([entry(user: user)]) }
+    let log = StoreLog(store, now)
+    log.handOver([1001, 1002], [1001: "anna", 1002: "gone"])
+    #expect(all(log, LogQuery(user: 1001)).count == 1 && all(log, LogQuery(user: 1002)).isEmpty)
+    #expect(all(log, LogQuery(user: 1003)).count == 1 && all(log).count == 3)
+  }
+
   @Test func somebodySeesWhatConcernsThem() throws {
     let log = StoreLog(store)
     try log.append([
@@ -146,6 +203,8 @@ internal import Testing
     for round in 0..<100 { try log.append((0..<100).map { entry(path: "\(round) \($0) \(name)") }) }
     #expect(size("1001.denied") <= 1 << 20 && size("1001.denied.old") <= 1 << 20)
     let left = try FileManager.default.contentsOfDirectory(atPath: made.path + "/state/log").sorted()
+      // Where the machine has such an account.
+      .filter { !$0.hasSuffix(".holder") }
     #expect(
       left == ["1001.denied", "1001.denied.old", "1001.done", "1002.denied", "machine.done"], "\(left)")
     let kept = all(log)

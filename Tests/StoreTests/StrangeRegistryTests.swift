@@ -76,6 +76,7 @@ internal import Testing
   /// That of an earlier version becomes one of this version, and stays as it is if it has more than that had.
   @Test func earlierVersionsAreLookedAtToo() throws {
     let earlier = """
+      DROP INDEX grants_in_ejected_homes; ALTER TABLE grants DROP COLUMN ejected;
       DROP INDEX grants_in_any_case; ALTER TABLE removed DROP COLUMN home_inode;
       ALTER TABLE removed DROP COLUMN home_handle; ALTER TABLE removed DROP COLUMN home_created;
       DELETE FROM migrations WHERE version > 19; PRAGMA user_version = 19

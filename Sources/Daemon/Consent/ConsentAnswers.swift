@@ -214,11 +214,18 @@ final class ConsentAnswers: Sendable {
     }
     state.withLock { state in
       state.put(record, key)
-      state.owed[key] = owed
+      state.owed[key] = nil
+      // Of more than that the next worker does not know, as whoever decides is told.
+      if let owed, state.owed.keys.count(where: { $0.user == user }) < Self.mostOwedOfUser {
+        state.owed[key] = owed
+      }
     }
     keepOwed()
     return failure
   }
+
+  /// A user whose disk is full can owe so many: they are kept in memory, and are tried again and again.
+  static let mostOwedOfUser = 4096
 
   private func note(_ record: ConsentRecord?, _ key: Key, _ app: InstalledApp) throws(StoreError) {
     guard let registry = try registry(true) else { throw .noApp(identifier: app.identifier.text) }
@@ -235,10 +242,13 @@ final class ConsentAnswers: Sendable {
     keepOwed()
   }
 
-  /// Notes what could not be noted before; what can't be now is tried again the next time.
-  func noteOwed() {
-    for (key, owed) in state.withLock({ $0.owed }) {
-      guard let identifier = owed.app else { continue }
+  /// Notes what could not be noted before, of a user or of all; what can't be now is tried again the next
+  /// time.
+  func noteOwed(of user: UInt32? = nil) {
+    /// Those of whom one could not be noted: of theirs no other one is tried now.
+    var failed: Set<UInt32> = []
+    for (key, owed) in state.withLock({ $0.owed }) where user == nil || key.user == user {
+      guard let identifier = owed.app, !failed.contains(key.user) else { continue }
       do throws(StoreError) {
         // What was decided about an app that has gone has gone with it.
         let app = try registry(false)?.app(identifier, for: key.user)
@@ -250,6 +260,7 @@ final class ConsentAnswers: Sendable {
         // It has gone just now.
         state.withLock { $0.owed[key] = nil }
       } catch {
+        failed.insert(key.user)
         DaemonLog.write("can't record yet what \(identifier) may not use any more: \(error)")
       }
     }

@@ -269,7 +269,7 @@ package final class ConsentService: ConsentKeeper {
     let failure: StoreError?
     do throws(StoreError) {
       failure = try turn.withLock { (_) throws(StoreError) in
-        answers.noteOwed()
+        answers.noteOwed(of: user)
         let failure = try answers.put(decision, app, user, service)
         log(
           LogEntry(

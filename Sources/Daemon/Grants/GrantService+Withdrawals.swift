@@ -24,8 +24,22 @@ extension GrantService {
     let gone = granted.filter { !known.contains($0) }
     let begun = [
       begin(with: gone, as: "gone") { [volume] in volume.revokeGrants($0) }, followTeams(registry),
+      takeUp(registry),
     ]
     for begun in begun { _ = wait(for: begun) }
+  }
+
+  /// A home may have come back in which others than its owner have granted something.
+  private func takeUp(_ registry: Registry) -> UserWork.Begun {
+    let numbers = isReadOnly ? [] : (try? registry.takeUpGrants()) ?? []
+    let records = numbers.isEmpty ? [] : (try? registry.grants(among: numbers)) ?? []
+    let users = Dictionary(grouping: records, by: \.user)
+    let name = "back \(numbers.min() ?? 0)"
+    return withdrawals.begin(for: users.keys, as: name) { [self] user in
+      let records = users[user] ?? []
+      volume.loadGrants(records)
+      settle(records.map(\.id))
+    }
   }
 
   /// An app of a team's next root may have been installed: what was granted under a former root is for that
@@ -55,8 +69,9 @@ extension GrantService {
   /// Takes back what was granted of a volume that is there no more: another one may get its name.
   ///
   /// The registry has forgotten it with the volume. What it still has is of another user's volume of that
-  /// name.
+  /// name. A home may come back, and the registry says what has to wait for it.
   func volumeIsEjected(_ place: [[UInt8]]) {
+    if place.dropLast() == [Array("Users".utf8)] { return reconcile() }
     // Nobody's turn is waited for: nothing new can be granted there, and what can't be recorded now is
     // recorded later.
     let treeNames = volume.treeNames

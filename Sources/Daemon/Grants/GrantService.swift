@@ -53,6 +53,7 @@ package final class GrantService: Sendable {
     // Another worker may have taken some back that are still in the registry.
     var owed = writer.owed
     if let registry = try Self.atStart(registry) {
+      if !isReadOnly { _ = try? registry.takeUpGrants() }
       let granted = try registry.grants()
       let volumes = try registry.volumes()
       volume.noteDisks(volumes)
@@ -262,9 +263,19 @@ package final class GrantService: Sendable {
     unloaded.remove(found.map(\.id), of: user)
     // It may be that it was taken back already, and this could not be recorded.
     let known = found.isEmpty ? try unrecordedRevocations().filter(isMeant) : found
-    guard !known.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
-    try takeBack(found)
-    return found
+    // Nobody else's home that was ejected gives anything, until it is back.
+    let ejected = try inEjectedHomes(of: user).filter(isMeant)
+    guard !known.isEmpty || !ejected.isEmpty else { throw .noGrant(path: path, app: identifier?.text) }
+    try takeBack(found + ejected)
+    return found + ejected
+  }
+
+  private func inEjectedHomes(of user: UInt32) throws(GrantFailure) -> [GrantRecord] {
+    do throws(StoreError) {
+      return try registry(false)?.grantsInEjectedHomes(of: user) ?? []
+    } catch {
+      throw .store(error)
+    }
   }
 
   /// What was taken back and is still in the registry.

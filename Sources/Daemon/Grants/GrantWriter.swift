@@ -61,7 +61,7 @@ final class GrantWriter: Sendable {
     guard !batch.isEmpty else { return }
     defer { unrecorded.note { state.withLock { $0.revoked } } }
     do throws(StoreError) {
-      try write(batch)
+      try write(batch, takenBack: state.withLock { $0.revoked.union(revoked) })
       state.withLock { $0.revoked.subtract(batch) }
     } catch {
       state.withLock { state in
@@ -97,14 +97,17 @@ final class GrantWriter: Sendable {
     }
   }
 
-  /// Writes down what has become of some; those that the volume does not know any more are gone.
-  func write(_ numbers: some Sequence<Int64> & Sendable) throws(StoreError) {
+  /// Writes down what has become of some; those that the volume does not know any more are gone, or lie in a
+  /// home that was ejected.
+  func write(
+    _ numbers: some Sequence<Int64> & Sendable, takenBack: Set<Int64> = []
+  ) throws(StoreError) {
     try turn.withLock { _ throws(StoreError) in
       guard let registry = try registry(false) else { return }
       let records = volume.granted(numbers)
       let gone = Set(numbers).subtracting(records.map(\.id))
       if !records.isEmpty { try registry.update(records) }
-      if !gone.isEmpty { try registry.removeGrants(Array(gone)) }
+      if !gone.isEmpty { try registry.removeGrants(Array(gone), takenBack: takenBack) }
     }
   }
 

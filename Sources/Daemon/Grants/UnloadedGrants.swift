@@ -79,7 +79,7 @@ extension GrantService {
   }
 
   /// Brings grants in line with the registry, which others may have changed while these were not loaded.
-  private func settle(_ numbers: [Int64]) {
+  func settle(_ numbers: [Int64]) {
     guard let registry = try? registry(false), let known = try? registry.grants(among: Set(numbers)) else {
       return
     }

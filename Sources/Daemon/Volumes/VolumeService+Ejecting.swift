@@ -56,8 +56,7 @@ extension VolumeService {
     }
     // Others do not wait for what may take long; and its disk is there until that is done.
     defer { if let gone { end(gone, isHurried: isForced) } }
-    // A home comes back as what it was. Where somebody may still use it, nothing of it stays granted.
-    if known.place != .users || isForced { ejected(known.treePath) }
+    ejected(known.treePath)
     awaitAll()
     return described
   }
@@ -179,8 +178,7 @@ extension VolumeService {
     defer { end(attached, isHurried: false) }
     defer { hold?.end() }
     isTaken()
-    // What was granted in another home of that name is that one's: no other object counts for it.
-    if contents == nil { ejected(known.treePath) }
+    ejected(known.treePath)
     awaitAll()
     do throws(StoreError) { try taken.remove(with: held) } catch { throw ControlFailure(error) }
     return described

@@ -14,9 +14,14 @@ extension Containers {
   /// Moves what a user has thrown away, and their removed containers, to where root finds them; gives what
   /// was moved, by paths below the store.
   ///
-  /// What lies beside a home that is not there stays there, and is nobody's removed container any more.
+  /// What is known to be from a home that is not there waits for that one, and is seen by nobody until then.
+  /// Where the home is not known, what lies beside it stays there, and is nobody's removed container any
+  /// more.
   package func setAside(of user: UInt32) throws(StoreError) -> [LeftBehind] {
-    let removed = try registry.removedContainers(of: user).filter { !$0.isBeingDeleted }
+    let homes = try RemovedHomes(store, registry)
+    let removed = try registry.removedContainers(of: user).filter {
+      !$0.isBeingDeleted && ($0.home == nil || homes.home(of: $0) != nil)
+    }
     let hasTrash = tree.fd.hasTrash(of: user)
     guard hasTrash || !removed.isEmpty else { return [] }
     let name = "\(user)-\(UUIDText.random())"

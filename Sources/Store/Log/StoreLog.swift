@@ -32,7 +32,12 @@ package final class StoreLog: Sendable {
   private static let oldSuffix = ".old"
   private static let machine = "machine"
 
-  package init(_ store: Store) { self.store = store }
+  private let accounts: LocalAccounts
+
+  package init(_ store: Store, _ accounts: LocalAccounts = .users) {
+    self.store = store
+    self.accounts = accounts
+  }
 
   /// The name of the file that an entry belongs to.
   private static func name(_ entry: LogEntry) -> String {
@@ -51,6 +56,7 @@ package final class StoreLog: Sendable {
       var lines: [String: [UInt8]] = [:]
       var last: [String: UInt64] = [:]
       var number = state.withLock { $0.highest }
+      for user in Set(entries.compactMap(\.user)) { noteHolder(of: user, after: number, in: directory.fd) }
       for var entry in entries {
         number += 1
         entry.number = number
@@ -76,6 +82,45 @@ package final class StoreLog: Sendable {
     }
   }
 
+  // MARK: Whose it is
+
+  /// Notes whose a number's entries are, before the first one; from then on, those of another account that
+  /// had the number are nobody's but root's.
+  ///
+  /// Where that can't be noted it is not forgotten: what is noted still says that it was another account.
+  private func noteHolder(of user: UInt32, after number: UInt64, in directory: FD) {
+    guard store.description.mode == .system, let name = accounts.name(of: user) else { return }
+    var holder = LogHolder(of: user, in: directory)
+    if holder?.has(user, accounts, store) == true {
+      if holder?.name == name { return }
+      holder?.name = name
+    } else {
+      holder = LogHolder(name: name, since: holder == nil ? 0 : number)
+    }
+    try? holder?.write(for: user, in: directory)
+  }
+
+  /// What is there of some numbers is another account's, unless it is noted, or known by these names, that it
+  /// is the one's that has the number now.
+  package func handOver(_ users: some Sequence<UInt32>, _ names: [UInt32: String]) {
+    writing.withLock { _ in
+      guard let directory = try? store.state.openDirectory(Self.directoryName) else { return }
+      open(directory.fd)
+      let number = state.withLock { $0.highest }
+      for user in users where LogHolder(of: user, in: directory.fd) == nil {
+        let known = names[user].map { LogHolder(name: $0, since: 0) }
+        if known?.has(user, accounts, store) == true { continue }
+        try? LogHolder(name: accounts.name(of: user) ?? "", since: number).write(for: user, in: directory.fd)
+      }
+    }
+  }
+
+  /// The last entry that an account must not see of those of its number.
+  private func lastOfOthers(_ user: UInt32, in directory: FD) -> UInt64 {
+    guard store.description.mode == .system, let holder = LogHolder(of: user, in: directory) else { return 0 }
+    return holder.has(user, accounts, store) ? holder.since : .max
+  }
+
   /// Deletes what is in it of a user: the next holder of the number has no business with it.
   ///
   /// What is written afterwards has higher numbers all the same.
@@ -90,9 +135,12 @@ package final class StoreLog: Sendable {
           }
           state.withLock { _ = $0.last.removeValue(forKey: "\(user)\(kind)") }
         }
+        // The last, since what is left is still known as another account's.
+        let holder = "\(user)\(LogHolder.suffix)"
+        if directory.fd.has(holder) { try directory.fd.remove(holder, directory: false) }
         // It may have been taken for a number of another account's.
-        let holder = SubordinateUsers.ofThisMachine.holder(of: user)
-        if holder != user { try Self.removeEntries(of: user, from: "\(holder)", in: directory.fd) }
+        let account = SubordinateUsers.ofThisMachine.holder(of: user)
+        if account != user { try Self.removeEntries(of: user, from: "\(account)", in: directory.fd) }
       }
     }
   }
@@ -116,8 +164,14 @@ package final class StoreLog: Sendable {
   private func open(_ directory: FD) {
     guard !state.withLock({ $0.isOpen }) else { return }
     var last: [String: UInt64] = [:]
+    var highest: UInt64 = 0
     for entry in (try? directory.entries()) ?? [] {
       let name = String(decoding: entry.name, as: UTF8.self)
+      if name.hasSuffix(LogHolder.suffix) {
+        // What is written from here on comes after what was another account's.
+        highest = max(highest, LogHolder(name, in: directory)?.since ?? 0)
+        continue
+      }
       let base = name.hasSuffix(Self.oldSuffix) ? String(name.dropLast(Self.oldSuffix.utf8.count)) : name
       guard name != Self.rewrittenName, let file = LogFile(name, in: directory) else { continue }
       last[base] = max(last[base] ?? 0, file.lastNumber())
@@ -126,7 +180,7 @@ package final class StoreLog: Sendable {
       guard !state.isOpen else { return }
       state.isOpen = true
       state.last = last
-      state.highest = last.values.max() ?? 0
+      state.highest = max(highest, last.values.max() ?? 0)
     }
   }
 
@@ -143,7 +197,8 @@ package final class StoreLog: Sendable {
     if store.lockDescriptor == nil { state.withLock { $0.isOpen = false } }
     open(directory.fd)
     let (last, highest) = state.withLock { ($0.last, $0.highest) }
-    let others = OthersEntries(of: query.user, store)
+    let hidden = query.user.map { lastOfOthers($0, in: directory.fd) } ?? 0
+    let others = OthersEntries(of: query.user, after: hidden, store)
     var found: [(entry: LogEntry, length: Int)] = []
     // From here on there may be more in a file.
     var end = UInt64.max
@@ -195,12 +250,15 @@ package final class StoreLog: Sendable {
 /// Files are those of accounts, as far as these were known when an entry was written.
 private final class OthersEntries {
   private let user: UInt32?
+  /// The last entry that is another account's, which had the same number.
+  let last: UInt64
   private let store: Store
   private lazy var owners = store.homeOwners
   private var known: [UInt32: Bool] = [:]
 
-  init(of user: UInt32?, _ store: Store) {
+  init(of user: UInt32?, after last: UInt64, _ store: Store) {
     self.user = user
+    self.last = last
     self.store = store
   }
 
@@ -249,7 +307,9 @@ package struct LogQuery: Codable, Equatable, Sendable {
 
   fileprivate func matches(_ entry: LogEntry, _ others: OthersEntries) -> Bool {
     if let since, (entry.until ?? entry.time) < since { return false }
-    if let user, let owner = entry.user, owner != user, !others.areSeen(of: owner) { return false }
+    if let user, let owner = entry.user {
+      if entry.number <= others.last || owner != user && !others.areSeen(of: owner) { return false }
+    }
     return app.map { $0.lowercased() == entry.app?.lowercased() } ?? true
   }
 }

@@ -50,7 +50,7 @@ extension Registry {
 
   /// All, or the machine's and one user's: what others have is not even read.
   private func apps(all: Bool, orOf user: UInt32?) throws(StoreError) -> [InstalledApp] {
-    try use { (database) throws(StoreError) in
+    let apps = try use { (database) throws(StoreError) in
       let rows = try database.rows(
         """
         SELECT id, identifier, user, name, executable, version, \
@@ -62,6 +62,7 @@ extension Registry {
       for row in rows { apps.append(try row.complete(database)) }
       return apps
     }
+    return try withoutFormerHolders(apps, of: user, \.path)
   }
 
   /// The app of that identifier that is there for a user: their own, or the machine's.
@@ -69,9 +70,13 @@ extension Registry {
   /// With no user, the machine's. An own one in a home that was ejected hides nobody else's.
   package func app(_ identifier: AppIdentifier, for user: UInt32?) throws(StoreError) -> InstalledApp? {
     let lost = try lostApp(identifier, of: user)
-    return try use { (database) throws(StoreError) in
+    let found = try use { (database) throws(StoreError) in
       try Self.app(identifier, for: user, hiding: lost, in: database)
     }
+    guard let found, found.user != nil, try withoutFormerHolders([found], of: user, \.path).isEmpty else {
+      return found
+    }
+    return try use { (database) throws(StoreError) in try Self.find(identifier, of: nil, in: database) }
   }
 
   static func app(

@@ -32,8 +32,10 @@ extension Registry {
     isMarkedForRemoval: Bool? = nil
   ) throws(StoreError) -> [ContainerRecord] {
     let isMarked: Database.Value = isMarkedForRemoval.map { .integer($0 ? 1 : 0) } ?? .null
-    if let kind, let identifier, let user { return try containers(kind, identifier, user, isMarked) }
-    return try use { (database) throws(StoreError) in
+    if let kind, let identifier, let user {
+      return try withoutFormerHolders(containers(kind, identifier, user, isMarked), of: user, \.path)
+    }
+    let found = try use { (database) throws(StoreError) in
       let path = database.path
       return try database.rows(
         """
@@ -47,6 +49,7 @@ extension Registry {
         isMarked
       ) { (row) throws(StoreError) in try ContainerRecord(row, path) }
     }
+    return try withoutFormerHolders(found, of: user, \.path)
   }
 
   /// The one of which all is given that makes it the only one; the index finds it among everybody's.

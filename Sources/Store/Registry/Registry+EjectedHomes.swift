@@ -30,6 +30,31 @@ extension Registry {
     return try ejectedHomes().contains { $0.name.elementsEqual(home.utf8) }
   }
 
+  /// The homes that were ejected whose owner had a number that another account has now: what is noted there
+  /// for the number is not that account's.
+  ///
+  /// A home in the store of that name says that the login is called otherwise.
+  func homesOfFormerHolder(
+    of user: UInt32, _ accounts: LocalAccounts = .users
+  ) throws(StoreError) -> [String] {
+    try ejectedHomes().filter { $0.owner == nil || $0.owner == user }
+      .map { String(decoding: $0.name, as: UTF8.self) }
+      .filter { accounts.id(of: $0) != user && ownerOfHome($0) != user && accounts.name(of: user) != nil }
+  }
+
+  /// Those of some things whose paths do not lead into such a home.
+  func withoutFormerHolders<Thing>(
+    _ things: [Thing], of user: UInt32?, _ path: (Thing) -> String
+  ) throws(StoreError) -> [Thing] {
+    guard let user, !things.isEmpty else { return things }
+    let homes = try homesOfFormerHolder(of: user)
+    if homes.isEmpty { return things }
+    return things.filter { thing in
+      let home = Homes.name(in: path(thing))
+      return !homes.contains { home?.hasSameBytes(as: $0) == true }
+    }
+  }
+
   /// Whether an app is in a home that was ejected, and nothing is at its place, which may be another home's
   /// by now: then it stands in nobody's way.
   package func isLost(_ app: InstalledApp) throws(StoreError) -> Bool {
@@ -78,8 +103,8 @@ extension Registry {
 
   /// Forgets the volume of a home that is ejected.
   ///
-  /// The home may come back, with all that is noted of it. Where somebody may still use it, nothing of it
-  /// stays granted.
+  /// The home may come back, with all that is noted of it; until then, what others have granted there counts
+  /// for nothing. Where somebody may still use it, nothing of it stays granted.
   package func ejectHome(_ volume: VolumeRecord, droppingGrants: Bool = false) throws(StoreError) {
     try change { (database) throws(StoreError) in
       try database.run(
@@ -88,6 +113,7 @@ extension Registry {
         SELECT name, path, (SELECT owner FROM home_owners WHERE volume = ?1)
         FROM volumes WHERE id = ?1 AND place = 'Users'
         """, .integer(volume.id))
+      if !droppingGrants { try Self.setAsideGrants(inHome: volume, in: database) }
       try Self.removeVolume(volume.id, in: database)
       if droppingGrants { try Self.dropGrants(of: volume, in: database) }
     }
@@ -158,6 +184,11 @@ extension Registry {
         try Self.dropGrants(into: container.path, in: database)
       }
       if lost.isAll { try Self.dropGrants(below: "Users/\(name)/", in: database) }
+      try database.run(
+        """
+        DELETE FROM grants WHERE ejected IS NOT NULL
+          AND substr(CAST(path || '/' AS BLOB), 1, length(?1)) = ?1
+        """, .bytes(Array("Users/\(name)/".utf8)))
       for number in lost.removed {
         try database.run("DELETE FROM removed WHERE id = ?", .integer(number))
       }

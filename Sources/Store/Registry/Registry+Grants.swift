@@ -12,14 +12,16 @@ extension Registry {
   /// All apps of one user together; what others have granted does not count.
   package static let mostGrantsOfUser = 20_000
 
-  /// The numbers of all grants.
+  /// The numbers of all grants but those in ejected homes, as everywhere here.
   ///
   /// Whoever needs nothing else does not pay for the paths, which one user can make long and many.
   package func grantNumbers() throws(StoreError) -> Set<Int64> {
     try use { (database) throws(StoreError) in
       var numbers: Set<Int64> = []
-      // An index has them, so the rows themselves are not read.
-      try database.each("SELECT id FROM grants") { (row) throws(StoreError) in
+      // Indices have them, so the rows themselves are not read.
+      try database.each(
+        "SELECT id FROM grants WHERE id NOT IN (SELECT id FROM grants WHERE ejected IS NOT NULL)"
+      ) { (row) throws(StoreError) in
         numbers.insert(try row.integer(0))
       }
       return numbers
@@ -62,7 +64,7 @@ extension Registry {
         """
         SELECT id, identifier, user, team, path, writable, directory, inode, handle, created, granted,
           root
-        FROM grants ORDER BY id
+        FROM grants WHERE ejected IS NULL ORDER BY id
         """
       ) { (row) throws(StoreError) in
         if let numbers, try !numbers.contains(row.integer(0)) { return }
@@ -74,6 +76,42 @@ extension Registry {
       }
       return grants
     }
+  }
+
+  /// Those of a user that lie in others' homes that were ejected.
+  package func grantsInEjectedHomes(of user: UInt32) throws(StoreError) -> [GrantRecord] {
+    try use { (database) throws(StoreError) in
+      let path = database.path
+      return try database.rows(
+        """
+        SELECT id, identifier, user, team, path, writable, directory, inode, handle, created, granted,
+          root
+        FROM grants WHERE ejected IS NOT NULL AND user = ? ORDER BY id
+        """, .integer(Int64(user))
+      ) { (row) throws(StoreError) in try GrantRecord(row, path) }
+    }
+  }
+
+  /// Has what was granted in homes count again that were ejected and have come back, and gives its numbers.
+  package func takeUpGrants() throws(StoreError) -> Set<Int64> {
+    let back = try use { (database) throws(StoreError) in
+      try database.rows(
+        """
+        SELECT grants.id FROM grants JOIN volumes ON volumes.path = grants.ejected
+          JOIN home_owners ON home_owners.volume = volumes.id
+        WHERE grants.ejected IS NOT NULL AND volumes.place = 'Users'
+          AND substr(CAST(grants.path || '/' AS BLOB), 1, length(volumes.name) + 7)
+            = CAST('Users/' || volumes.name || '/' AS BLOB)
+        """
+      ) { (row) throws(StoreError) in try row.integer(0) }
+    }
+    if back.isEmpty { return [] }
+    try change { (database) throws(StoreError) in
+      for number in back {
+        try database.run("UPDATE grants SET ejected = NULL WHERE id = ?", .integer(number))
+      }
+    }
+    return Set(back)
   }
 
   /// Notes a grant, and gives it with its number.
@@ -119,10 +157,15 @@ extension Registry {
     }
   }
 
-  /// Takes grants back.
-  package func removeGrants(_ numbers: [Int64]) throws(StoreError) {
+  /// Forgets grants that are no more; those in ejected homes, which nobody knows, only if they were taken
+  /// back.
+  package func removeGrants(_ numbers: [Int64], takenBack: Set<Int64> = []) throws(StoreError) {
     try change { (database) throws(StoreError) in
-      for number in numbers { try database.run("DELETE FROM grants WHERE id = ?", .integer(number)) }
+      for number in numbers {
+        try database.run(
+          "DELETE FROM grants WHERE id = ? AND (ejected IS NULL OR ?)", .integer(number),
+          .integer(takenBack.contains(number) ? 1 : 0))
+      }
     }
   }
 
@@ -166,8 +209,34 @@ extension Registry {
     try database.run(
       """
       DELETE FROM grants
-      WHERE substr(path, 1, length(?1)) = ?1 OR path = substr(?1, 1, length(?1) - 1)
+      WHERE ejected IS NULL
+        AND (substr(path, 1, length(?1)) = ?1 OR path = substr(?1, 1, length(?1) - 1))
       """, .bytes(Array(prefix.utf8)))
+  }
+
+  /// A home is gone of whose name another one was ejected: what others than that one's owner have granted
+  /// since is of the one that is gone.
+  static func dropGrants(
+    inHome name: String, besidesEjectedOneIn database: borrowing Database
+  ) throws(StoreError) {
+    try database.run(
+      """
+      DELETE FROM grants
+      WHERE ejected IS NULL AND substr(CAST(path || '/' AS BLOB), 1, length(?1)) = ?1 AND NOT EXISTS (
+        SELECT 1 FROM ejected_homes WHERE name = ?2 AND owner = grants.user)
+      """, .bytes(Array("Users/\(name)/".utf8)), .bytes(Array(name.utf8)))
+  }
+
+  /// A home is ejected: what others than its owner have granted there gives nothing until it is back, since
+  /// another one may get its name.
+  static func setAsideGrants(inHome volume: VolumeRecord, in database: borrowing Database) throws(StoreError)
+  {
+    try database.run(
+      """
+      UPDATE grants SET ejected = ?1
+      WHERE ejected IS NULL AND substr(CAST(path || '/' AS BLOB), 1, length(?2)) = ?2
+        AND user IS NOT (SELECT owner FROM home_owners WHERE volume = ?3)
+      """, .bytes(volume.path), .bytes(GrantPath.path(volume.treePath + [[]])), .integer(volume.id))
   }
 
   /// A volume is gone, and what was granted of it: another one may get its name.
@@ -186,7 +255,7 @@ extension Registry {
     if kept.contains(nil) { return }
     var gone: [Int64] = []
     try database.each(
-      "SELECT id, user, path FROM grants WHERE substr(path, 1, length(?1)) = ?1",
+      "SELECT id, user, path FROM grants WHERE ejected IS NULL AND substr(path, 1, length(?1)) = ?1",
       [.bytes(GrantPath.path(Array(volume.place.names.prefix(1)) + [[]]))]
     ) { (row) throws(StoreError) in
       let path = GrantPath.names(try row.bytes(2))

@@ -60,6 +60,7 @@ extension Registry {
         source.map { .bytes($0) } ?? .null)
       if let contents {
         try Self.forgetObjects(inHome: name, of: nil, in: database)
+        try Self.dropGrants(inHome: name, besidesEjectedOneIn: database)
         for number in contents.removed {
           try database.run(
             "UPDATE removed SET deleting = 1 WHERE uuid = ?2 AND substr(path, 1, length(?1)) = ?1",

@@ -38,12 +38,9 @@ extension Registry {
   func changedHolder(
     of user: UInt32, in database: borrowing Database, _ accounts: LocalAccounts = .users
   ) throws(StoreError) -> NumberChanges.Move? {
-    let noted = try database.rows("SELECT name FROM holders WHERE user = ?", .integer(Int64(user))) {
-      (row) throws(StoreError) in try row.text(0)
-    }.first
-    guard let noted, let number = accounts.id(of: noted), number != user, ownerOfHome(noted) != user else {
-      return nil
-    }
+    guard let noted = try Self.holder(of: user, in: database), let number = accounts.id(of: noted),
+      number != user, ownerOfHome(noted) != user
+    else { return nil }
     return NumberChanges.Move(name: noted, number: number)
   }
 
@@ -55,14 +52,31 @@ extension Registry {
     }
   }
 
-  /// Throws if what was decided under a number is another account's, which has another number by now: it
-  /// moves when the next worker starts.
+  /// Throws if what was decided under a number is another account's, which has another number by now, or is
+  /// gone: it moves, or is forgotten, when the next worker starts.
   package func requireOwnDecisions(
     of user: UInt32, _ accounts: LocalAccounts = .users
   ) throws(StoreError) {
-    try use { [self] (database) throws(StoreError) in
+    let noted = try use { [self] (database) throws(StoreError) in
       try requireOwnDecisions(of: user, in: database, accounts)
+      return try Self.holder(of: user, in: database)
     }
+    if let noted, try isFormer(noted, of: user, accounts) { throw .numberOfFormer(user: user, name: noted) }
+  }
+
+  /// Whether an account that has decided something under a number is none any more, and another one has the
+  /// number: what it allows is not that one's.
+  func isFormer(_ noted: String, of user: UInt32, _ accounts: LocalAccounts) throws(StoreError) -> Bool {
+    guard accounts.id(of: noted) == nil, accounts.name(of: user) != nil, ownerOfHome(noted) != user else {
+      return false
+    }
+    return try allowsSomething(of: user)
+  }
+
+  static func holder(of user: UInt32, in database: borrowing Database) throws(StoreError) -> String? {
+    try database.rows("SELECT name FROM holders WHERE user = ?", .integer(Int64(user))) {
+      (row) throws(StoreError) in try row.text(0)
+    }.first
   }
 
   func requireOwnDecisions(
@@ -119,7 +133,7 @@ extension Registry {
           DELETE FROM grants WHERE user = ?1 AND EXISTS (
             SELECT 1 FROM grants AS own
             WHERE own.user = ?2 AND own.identifier = grants.identifier COLLATE NOCASE
-              AND own.path = grants.path)
+              AND own.path = grants.path AND own.ejected IS grants.ejected)
           """, values.0, values.1)
         for table in decisions {
           try database.run(

@@ -80,15 +80,30 @@ extension Registry {
   package func doomLeft(
     by identifier: AppIdentifier, of user: UInt32?, for caller: UInt32
   ) throws(StoreError) -> Int {
-    try change { (database) throws(StoreError) in
+    let owner = user ?? caller
+    let others = try homesOfFormerHolder(of: owner)
+    return try change { (database) throws(StoreError) in
+      // Nobody's number meanwhile: it is the one of whoever had it before.
+      for home in others {
+        try database.run(Self.exceptStatement, .integer(Int64(owner)), .text("Users/\(home)/"))
+      }
       try database.run(
         Self.leftStatement, .text(identifier.text), .optional(user), .integer(Int64(caller)))
-      let count = database.changes
-      guard count == 0 else { return count }
-      try database.run(Self.leftInCloudStatement, .text(identifier.text), .integer(Int64(user ?? caller)))
-      return database.changes
+      var count = database.changes
+      if count == 0 {
+        try database.run(Self.leftInCloudStatement, .text(identifier.text), .integer(Int64(owner)))
+        count = database.changes
+      }
+      for home in others {
+        try database.run(Self.exceptStatement, .integer(-1 - Int64(owner)), .text("Users/\(home)/"))
+      }
+      return count
     }
   }
+
+  private static let exceptStatement: StaticString = """
+    UPDATE containers SET user = -1 - user WHERE user = ?1 AND substr(path, 1, length(?2)) = ?2
+    """
 
   static var leftStatement: [StaticString] {
     [

@@ -86,6 +86,7 @@ extension Registry {
     }
     try change { (database) throws(StoreError) in
       try Self.forgetObjects(inHome: name, of: user, in: database)
+      try Self.dropGrants(inHome: name, besidesEjectedOneIn: database)
     }
   }
 }

@@ -18,7 +18,9 @@ enum RegistrySchema {
   static var version: Int { steps.count }
 
   /// The last statement of each sets the version that it leads to.
-  static let steps: [Step] = [
+  static let steps = earlierSteps + laterSteps
+
+  private static let earlierSteps: [Step] = [
     Step(
       name: "apps and containers",
       statements: [
@@ -381,15 +383,6 @@ enum RegistrySchema {
         CREATE INDEX IF NOT EXISTS grants_in_any_case ON grants (identifier COLLATE NOCASE, user)
         """,
         "PRAGMA user_version = 20",
-      ]),
-    Step(
-      name: "homes of removed containers",
-      statements: [
-        // Which home a container was removed from, see RemovedContainer; of those before that is not known.
-        "ALTER TABLE removed ADD COLUMN home_inode INTEGER",
-        "ALTER TABLE removed ADD COLUMN home_handle BLOB",
-        "ALTER TABLE removed ADD COLUMN home_created INTEGER",
-        "PRAGMA user_version = 21",
       ]),
   ]
 }
