@@ -17,7 +17,18 @@ package struct RemovedHomes {
     let name: String
     let owner: UInt32
     let object: ObjectIdentity
-    var isElsewhere = false
+    /// Where it lies, if that is elsewhere.
+    var volume: VolumeRecord?
+
+    /// Whether it is the one of all homes in one place that an earlier version has noted together.
+    ///
+    /// A volume never gets another name, and no other one of its name is there beside it. What was removed
+    /// before it was added may be another one's, who had the name and the place.
+    func isMeant(by removed: RemovedContainer) -> Bool {
+      guard let volume, removed.home == ObjectIdentity(ofAllHomesAt: volume.path) else { return false }
+      return removed.removed > volume.added
+        && Homes.name(in: removed.container.path)?.hasSameBytes(as: name) == true
+    }
   }
 
   private let homes: [Home]
@@ -34,8 +45,8 @@ package struct RemovedHomes {
     for volume in try registry.volumes() where volume.place == .users {
       guard let owner = owners[volume.name] else { continue }
       let name = String(decoding: volume.name, as: UTF8.self)
-      let object = ObjectIdentity(ofHomeAt: volume.path)
-      homes.append(Home(name: name, owner: owner, object: object, isElsewhere: true))
+      let object = ObjectIdentity(ofHome: volume, of: owner)
+      homes.append(Home(name: name, owner: owner, object: object, volume: volume))
     }
     for home in try Homes(tree: store.tree, path: store.path + "/tree", mode: store.description.mode).owners()
     where home.owner != nil {
@@ -51,11 +62,8 @@ package struct RemovedHomes {
   /// A directory of root's is where a disk is mounted that is not there now.
   func home(of removed: RemovedContainer) -> Home? {
     let user = removed.container.user
-    guard let home = removed.home.map({ self.home($0, of: removed) }) ?? named(removed, of: user),
-      home.owner != 0 || user == 0
-    else {
-      return nil
-    }
+    let noted = removed.home.map { object in home(object) ?? homes.first { $0.isMeant(by: removed) } }
+    guard let home = noted ?? named(removed, of: user), home.owner != 0 || user == 0 else { return nil }
     return home
   }
 
@@ -68,13 +76,7 @@ package struct RemovedHomes {
     return homes.first { $0.owner == user && $0.name.hasSameBytes(as: name) }
   }
 
-  /// A volume has the homes of many, each by its name.
-  private func home(_ object: ObjectIdentity, of removed: RemovedContainer) -> Home? {
-    let name = Homes.name(in: removed.container.path)
-    return homes.first { home in
-      home.object == object && (!home.isElsewhere || name?.hasSameBytes(as: home.name) == true)
-    }
-  }
+  private func home(_ object: ObjectIdentity) -> Home? { homes.first { $0.object == object } }
 
   /// Whether a removed container is the user's for whom it is noted.
   package func isTheirs(_ removed: RemovedContainer) -> Bool {
@@ -109,7 +111,7 @@ extension Store {
     guard let home = Homes.name(in: path) else { return nil }
     let volumes = try registry.volumes()
     if let volume = volumes.first(where: { $0.place == .users && $0.name.elementsEqual(home.utf8) }) {
-      return ObjectIdentity(ofHomeAt: volume.path)
+      return try registry.object(ofHome: volume)
     }
     return try? homeInStore(home).object
   }
@@ -151,13 +153,13 @@ extension Store {
       let user = removed.container.user
       var home = homes.home(of: removed)
       if home == nil, removed.home == nil, let move = try registry.changedHolder(of: user, accounts),
-        let found = homes.named(removed, of: move.number), found.owner != 0,
+        let found = homes.named(removed, of: move.number), found.owner != 0, found.volume == nil,
         found.name.hasSameBytes(as: move.name)
       {
         home = found
       }
       guard let home, only.map({ home.name.hasSameBytes(as: $0) }) ?? true else { continue }
-      if home.owner == user, removed.home != nil { continue }
+      if home.owner == user, removed.home == home.object { continue }
       try registry.note(home.object, of: removed, for: home.owner)
       if home.owner != user { former.insert(user) }
     }

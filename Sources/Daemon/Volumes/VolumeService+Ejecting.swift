@@ -165,7 +165,7 @@ extension VolumeService {
     do throws(ControlFailure) {
       described = try changes.withLock { _ throws(ControlFailure) in
         try leave(known, by: user) { (registry) throws(StoreError) in
-          held = try registry.forgetHome(name, at: known.path, contents)
+          held = try registry.forgetHome(name, on: known, contents)
           try shapes.noteGone(registry)
           try registry.removeVolume(known.id)
         }

@@ -147,7 +147,7 @@ final class VolumeService: Sendable {
         try? unlink(record)
         let isOne = try registry.hasEjectedHome(record.name, besides: record.path)
         let held = try registry.forgetHome(
-          String(decoding: record.name, as: UTF8.self), at: record.path, isOne ? .unknown : nil)
+          String(decoding: record.name, as: UTF8.self), on: record, isOne ? .unknown : nil)
         if isBegunHere { endDeletion(of: record, with: held) }
       }
       try registry.removeVolume(record.id)

@@ -152,7 +152,9 @@ extension Containers {
         continue
       }
       try Self.restoring.with(removed.number) { () throws(StoreError) in
-        if try own.isGone(removed.container) { try registry.forget(removed) }
+        guard try own.isGone(removed.container) else { return }
+        if try own.waits(removed) { return }
+        try registry.forget(removed)
       }
     }
   }
@@ -161,6 +163,12 @@ extension Containers {
   private func isGone(_ record: ContainerRecord) throws(StoreError) -> Bool {
     if try heldDirectory(of: record) != nil { return false }
     return try !registry.isInEjectedHome(record.path)
+  }
+
+  /// Whether it is from a home elsewhere that is not there: what has the home's name is another one.
+  private func waits(_ removed: RemovedContainer) throws(StoreError) -> Bool {
+    guard !removed.isBeingDeleted, removed.home?.isOfHomeElsewhere == true else { return false }
+    return try RemovedHomes(store, registry).home(of: removed) == nil
   }
 
   /// Deletes a removed container for its owner, which can't be taken back; what stays of it is found beside

@@ -26,8 +26,25 @@ package struct ObjectIdentity: Codable, Equatable, Sendable {
   private static let shareMark = Array("share ".utf8)
   package var isOfShare: Bool { inode == 0 && handle.starts(with: Self.shareMark) }
 
-  /// Stands for a home that lies elsewhere, by the path of its volume: the disk itself is not asked.
-  init(ofHomeAt source: [UInt8]) {
+  /// Stands for the home of a volume by its name, place and owner: the disk itself is not asked.
+  ///
+  /// Where it lies, others can have theirs, and when it is ejected, somebody else of that name. As long as
+  /// nobody knows whose it is, no other volume is the same home.
+  init(ofHome volume: VolumeRecord, of owner: UInt32?) {
+    let handle =
+      if let owner {
+        Array("home of \(owner): ".utf8) + volume.name + [UInt8(ascii: "/")] + volume.path
+      } else {
+        Array("home of volume \(volume.id)".utf8)
+      }
+    self.init(inode: 0, handle: handle, created: 0)
+  }
+
+  /// Whether a home with that identity does not lie in the store.
+  var isOfHomeElsewhere: Bool { inode == 0 }
+
+  /// What an earlier version has noted for all homes of one directory, disk or server.
+  init(ofAllHomesAt source: [UInt8]) {
     self.init(inode: 0, handle: Array("home ".utf8) + source, created: 0)
   }
 

@@ -123,12 +123,16 @@ extension Registry {
 
   /// For whom root has added a home that lies elsewhere; nil where an earlier version did not note that.
   package func owner(ofHome volume: Int64) throws(StoreError) -> UInt32? {
-    try use { (database) throws(StoreError) in
-      let path = database.path
-      return try database.rows("SELECT owner FROM home_owners WHERE volume = ?", .integer(volume)) {
-        (row) throws(StoreError) in try Self.owner(row, 0, path)
-      }.first
-    }
+    try use { (database) throws(StoreError) in try Self.owner(ofHome: volume, in: database) }
+  }
+
+  private static func owner(
+    ofHome volume: Int64, in database: borrowing Database
+  ) throws(StoreError) -> UInt32? {
+    let path = database.path
+    return try database.rows("SELECT owner FROM home_owners WHERE volume = ?", .integer(volume)) {
+      (row) throws(StoreError) in try owner(row, 0, path)
+    }.first
   }
 
   /// Notes whose a home is that lies elsewhere, when it is there for the first time.
@@ -139,7 +143,7 @@ extension Registry {
         "SELECT count(*) FROM home_owners WHERE volume = ? AND owner = ?", values[0], values[1]) > 0
     }
     if isKnown { return }
-    try change { (database) throws(StoreError) in
+    try changeOwner(ofHome: volume) { (database) throws(StoreError) in
       try database.run(
         """
         INSERT OR REPLACE INTO home_owners (volume, owner)
@@ -157,9 +161,31 @@ extension Registry {
 
   /// Forgets for whom a home that lies elsewhere was added, which root confirms on this machine.
   package func forgetOwner(ofHome volume: Int64) throws(StoreError) {
-    try change { (database) throws(StoreError) in
+    try changeOwner(ofHome: volume) { (database) throws(StoreError) in
       try database.run("DELETE FROM home_owners WHERE volume = ?", .integer(volume))
     }
+  }
+
+  /// What was removed from a home stays known to be from it.
+  private func changeOwner(
+    ofHome id: Int64, _ body: @Sendable (borrowing Database) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    let volume = try volumes().first { $0.id == id && $0.place == .users }
+    try change { (database) throws(StoreError) in
+      let before = try Self.owner(ofHome: id, in: database)
+      try body(database)
+      guard let volume else { return }
+      let now = try Self.owner(ofHome: id, in: database)
+      try database.run(
+        "UPDATE removed SET home_handle = ?2 WHERE home_inode = 0 AND home_handle = ?1",
+        .bytes(ObjectIdentity(ofHome: volume, of: before).handle),
+        .bytes(ObjectIdentity(ofHome: volume, of: now).handle))
+    }
+  }
+
+  /// What the home of a volume is.
+  func object(ofHome volume: VolumeRecord) throws(StoreError) -> ObjectIdentity {
+    ObjectIdentity(ofHome: volume, of: try owner(ofHome: volume.id))
   }
 
   /// The owners of homes that lie elsewhere, by the names of the homes, as far as they are known.

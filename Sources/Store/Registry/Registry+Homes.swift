@@ -35,7 +35,7 @@ extension Store {
 }
 
 extension Registry {
-  /// Forgets the apps and containers of a home that is no more, and was at `source` if that is given.
+  /// Forgets the apps and containers of a home that is no more, and was on `volume` if that is given.
   ///
   /// Where another one of its name was ejected, only its `contents` are forgotten.
   ///
@@ -43,12 +43,14 @@ extension Registry {
   /// is deleted as if its time was over, or beside the home, where whoever deletes the home deletes it.
   @discardableResult
   package func forgetHome(
-    _ name: String, at source: [UInt8]? = nil, _ contents: HomeContents? = nil
+    _ name: String, on volume: VolumeRecord? = nil, _ contents: HomeContents? = nil
   ) throws(StoreError) -> [String] {
     let prefix = "Users/\(name)/"
-    let object = source.map { ObjectIdentity(ofHomeAt: $0) }
+    let object: ObjectIdentity? = if let volume { try object(ofHome: volume) } else { nil }
     let removed = try contents == nil ? removedContainers() : []
-    let held = removed.filter { $0.container.path.utf8.starts(with: prefix.utf8) && $0.mayBe(from: object) }
+    let held = removed.filter {
+      $0.container.path.utf8.starts(with: prefix.utf8) && (object == nil || $0.home == object)
+    }
     // Byte by byte, as the database compares: two names that look alike can be two homes.
     for app in try apps() where app.path.utf8.starts(with: prefix.utf8) {
       if let contents, !contents.apps.contains(ExactText(app.path)) { continue }
@@ -57,7 +59,7 @@ extension Registry {
     return try change { (database) throws(StoreError) in
       try database.run(
         "DELETE FROM ejected_homes WHERE name = ?1 AND (?2 IS NULL OR path = ?2)", .bytes(Array(name.utf8)),
-        source.map { .bytes($0) } ?? .null)
+        volume.map { .bytes($0.path) } ?? .null)
       if let contents {
         try Self.forgetObjects(inHome: name, of: nil, in: database)
         try Self.dropGrants(inHome: name, besidesEjectedOneIn: database)
