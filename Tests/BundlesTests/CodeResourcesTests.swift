@@ -41,6 +41,8 @@ internal import Testing
       ("/a", .badName), ("a/", .badName), ("a//b", .badName),
       (".", .badName), ("..", .badName), ("../a", .badName), ("a/../b", .badName), ("a/./b", .badName),
       (String(repeating: "a", count: 256), .badName),
+      (String(repeating: "a/", count: 100) + "a", nil), (String(repeating: "a/", count: 101) + "a", .tooDeep),
+      (String(repeating: String(repeating: "a", count: 199) + "/", count: 20) + "a", .tooDeep),
     ] as [(String, Finding.Kind?)])
   func pathsGoDown(path: String, expected: Finding.Kind?) {
     #expect(kind { _ = try seal(files2: Self.entry(path)) } == expected)

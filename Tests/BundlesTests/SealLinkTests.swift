@@ -57,6 +57,26 @@ internal import Testing
         == ["badSymlink one", "badSymlink three", "badSymlink two", "symlinkChanged two"])
   }
 
+  /// Each link may lead through eight hundred names of four kilobytes.
+  @Test func followingThemIsBounded() throws {
+    let bundle = try TestBundle(.flat)
+    let deep = (0..<14).map { _ in String(repeating: "d", count: 240) }.joined(separator: "/") + "/x"
+    var place = bundle.base
+    for name in deep.split(separator: "/") {
+      place += "/" + name
+      try #require(mkdir(place, 0o755) == 0)
+    }
+    for number in 0..<120 { symlink(String(repeating: "../x/", count: 800) + "../x", place + "/\(number)") }
+    let refusal = #expect(throws: SealRefusal.self) { try bundle.sign() }
+    let finding = try #require(refusal?.findings.first)
+    #expect(refusal?.findings.count == 1 && finding.kind == .badSymlink)
+    #expect(finding.detail.contains("too many names"), "\(finding)")
+    // Some are as good as any.
+    for number in 20..<120 { unlink(place + "/\(number)") }
+    try bundle.sign()
+    #expect(bundle.findings().isEmpty)
+  }
+
   @Test func circlesEnd() throws {
     let bundle = try TestBundle(.flat)
     symlink("y", bundle.base + "/x")

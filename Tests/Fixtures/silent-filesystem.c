@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
-// A filesystem that falls silent, as anybody may write one: silent-filesystem MOUNTPOINT [synchronous].
+// A filesystem that falls silent, as anybody may write one: silent-filesystem MOUNTPOINT [synchronous|slow].
+//
+// A slow one answers what is read after a third of a second.
 //
 // The kernel waits for what it reads ahead there as well if it is synchronous: no signal ends that.
 //
@@ -17,7 +19,8 @@
 
 enum { top = 1, directory = 2, file = 3, memory = 4 };
 static volatile sig_atomic_t is_silent;
-static int is_synchronous;
+static int is_synchronous, is_slow;
+static const char zeros[1 << 20];
 
 static void begin(void *data, struct fuse_conn_info *connection) {
   (void)data;
@@ -33,7 +36,7 @@ static struct stat status_of(fuse_ino_t node) {
   struct stat status = {.st_ino = node, .st_uid = getuid(), .st_gid = getgid()};
   status.st_mode = node >= file ? S_IFREG | 0644 : S_IFDIR | 0755;
   status.st_nlink = node >= file ? 1 : 2;
-  status.st_size = node == memory ? 4096 : 0;
+  status.st_size = node != memory ? 0 : is_slow ? 1 << 30 : 4096;
   return status;
 }
 
@@ -73,11 +76,15 @@ static void tell_room(fuse_req_t request, fuse_ino_t node) {
 
 static void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
                       struct fuse_file_info *info) {
-  (void)request, (void)node, (void)size, (void)offset, (void)info;
+  (void)node, (void)offset, (void)info;
+  if (!is_slow) return;
+  usleep(300000);
+  fuse_reply_buf(request, zeros, size < sizeof zeros ? size : sizeof zeros);
 }
 
 static void flush_file(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info) {
-  (void)request, (void)node, (void)info;
+  (void)node, (void)info;
+  if (is_slow) fuse_reply_err(request, 0);
 }
 
 static const struct fuse_lowlevel_ops operations = {.init = begin,
@@ -92,7 +99,8 @@ static const struct fuse_lowlevel_ops operations = {.init = begin,
 
 int main(int count, char **words) {
   if (count < 2) return 2;
-  is_synchronous = count > 2;
+  is_synchronous = count > 2 && !strcmp(words[2], "synchronous");
+  is_slow = count > 2 && !strcmp(words[2], "slow");
   char *first[] = {words[0], NULL};
   struct fuse_args arguments = FUSE_ARGS_INIT(1, first);
   struct fuse_session *session = fuse_session_new(&arguments, &operations, sizeof operations, NULL);

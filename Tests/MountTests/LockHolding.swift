@@ -42,7 +42,7 @@ enum LockHolding {
   /// whatever signal comes.
   static func hold(
     _ files: [String], as user: Account, _ temporary: TemporaryDirectory, called name: String = "held",
-    isSynchronous: Bool = false
+    isSynchronous: Bool = false, isSlow: Bool = false
   ) throws -> Background {
     let program = temporary.appending("\(name)-filesystem")
     let built = try Program.run([
@@ -54,7 +54,8 @@ enum LockHolding {
       String(contentsOfFile: Checkout.path("Tests/Fixtures/hold-locks.py"), encoding: .utf8), to: "hold.py")
     try #require(chmod(script, 0o644) == 0 && chmod(program, 0o755) == 0)
     let output = temporary.appending(name)
-    let python = ["/usr/bin/python3", script, program] + (isSynchronous ? ["--synchronous"] : [])
+    let python =
+      ["/usr/bin/python3", script, program] + (isSynchronous ? ["--synchronous"] : isSlow ? ["--slow"] : [])
     let words = (user.uid == 0 ? [] : ["unshare", "-Urmp", "--fork", "--kill-child"]) + python + files
     let holder = try Background(words, as: user, output: output, temporary)
     try #require(

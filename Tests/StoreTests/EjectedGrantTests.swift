@@ -73,10 +73,10 @@ internal import Testing
     try bring("eva", of: 503, from: "/other")
     #expect(try registry.takeUpGrants() == [])
     try grant("Users/eva/Public/f", 602)
-    try registry.forgetHome("eva", at: Array("/other".utf8), .unknown)
+    let other = try #require(registry.volumes().first { $0.path.count == 6 && $0.name == Array("eva".utf8) })
+    try registry.forgetHome("eva", on: other, .unknown)
     #expect(try users("eva") == [501] && waiting().count == 4)
-    try registry.removeVolume(
-      try #require(registry.volumes().first { $0.path.count == 6 && $0.name == Array("eva".utf8) }).id)
+    try registry.removeVolume(other.id)
     // One of the same directory is not that home.
     try eject("ben")
     try bring("ben", of: 502)

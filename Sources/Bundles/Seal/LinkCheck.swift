@@ -7,7 +7,11 @@ internal import LinuxIO
 struct LinkCheck {
   /// How many links one link may lead through.
   private static let limit = 40
+  /// How many bytes of paths all links may lead through together: less than a second's work. Bundles have some
+  /// thousands of links at most, which lead through a few short names each.
+  private static let maxBytes = 256 << 20
 
+  private let bounds: VerificationBounds?
   private let shape: CodeBundle.Shape
   private var kinds: [[UInt8]: SealItem.Kind] = [:]
   private let links: [SealItem]
@@ -15,6 +19,7 @@ struct LinkCheck {
   /// Takes what was found, and what is sealed by other means.
   init(_ items: [SealItem], _ bundle: CodeBundle) {
     shape = bundle.shape
+    bounds = bundle.bounds
     links = items.filter { if case .symlink = $0.kind { true } else { false } }
     guard !links.isEmpty else { return }
     for item in items { kinds[Array(item.path.utf8)] = item.kind }
@@ -27,13 +32,24 @@ struct LinkCheck {
   ///
   /// Optional files may be missing, so a link to one in `optional` may lead nowhere.
   func findings(optional: Set<[UInt8]> = []) -> [Finding] {
-    links.compactMap { link in
-      guard case .symlink(let target) = link.kind else { return nil }
-      return refusal(link.path, target, optional).map { Finding(.badSymlink, link.path, detail: $0) }
+    var findings: [Finding] = []
+    var bytesLeft = Self.maxBytes
+    for link in links {
+      // Nobody waits for it any more, or enough was found.
+      if bounds?.end != nil { break }
+      guard case .symlink(let target) = link.kind,
+        let refusal = refusal(link.path, target, optional, &bytesLeft)
+      else { continue }
+      findings.append(Finding(.badSymlink, link.path, detail: refusal))
+      bounds?.addFinding()
+      if bytesLeft < 0 { break }
     }
+    return findings
   }
 
-  private func refusal(_ path: String, _ target: String, _ optional: Set<[UInt8]>) -> String? {
+  private func refusal(
+    _ path: String, _ target: String, _ optional: Set<[UInt8]>, _ bytesLeft: inout Int
+  ) -> String? {
     // Names from the bundle's own directory on.
     var place = (shape == .contents ? ["Contents"[...]] : []) + path.parts(between: "/").dropLast()
     var pending: [Substring] = []
@@ -47,6 +63,8 @@ struct LinkCheck {
         continue
       }
       place.append(name)
+      bytesLeft -= place.reduce(0) { $0 + $1.utf8.count + 1 }
+      if bytesLeft < 0 { return "the bundle's links lead through too many names" }
       switch kind(at: place) {
       case .directory?: continue
       case .file?:

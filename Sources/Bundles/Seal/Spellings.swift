@@ -6,16 +6,19 @@ internal import LinuxIO
 // Names that mean the same file to some, or lead somewhere else.
 
 extension ResourceSeal.Entry {
-  /// Paths go down, name by name.
+  /// Paths go down, name by name, and are no longer or deeper than those of what can be installed: an optional
+  /// entry need not be there.
   static func checkPath(_ path: String) throws(Finding) {
     // Along the bytes, since there are tens of thousands of paths: where the name began, and whether it has
     // only dots.
     var length = 0
     var dots = 0
     var isGood = true
+    var depth = 0
     func endName() { if length == 0 || length > 255 || dots == length && length <= 2 { isGood = false } }
     for byte in path.utf8 {
       if byte == 0x2f {
+        depth += 1
         endName()
         (length, dots) = (0, 0)
         continue
@@ -26,6 +29,9 @@ extension ResourceSeal.Entry {
     }
     endName()
     guard isGood else { throw Finding(.badName, path) }
+    guard depth <= SealWalk.depthLimit, path.utf8.count < SealWalk.pathLimit else {
+      throw Finding(.tooDeep, path)
+    }
   }
 }
 

@@ -115,18 +115,23 @@ struct SealedTree: Sendable {
   struct Builder {
     private var items: [Item] = []
     private var bytes: [UInt8] = []
-    /// The number of each directory by its path, and the items they are.
-    private var directories: [[UInt8]: UInt32] = [:]
+    /// The number of each directory, and the items they are.
+    private var directories: [Key: UInt32] = [:]
     private var directoryItems: [Int] = []
     /// Where the path before was.
     private var last: (path: [UInt8], number: UInt32)?
+
+    /// A directory by its name: paths would be as long together as all of them are deep.
+    private struct Key: Hashable {
+      let parent: UInt32
+      let name: [UInt8]
+    }
 
     init() {
       items.append(
         Item(
           parent: .max, name: 0, payload: 0, nameLength: 0, payloadLength: 0, kind: .directory,
           isOptional: false))
-      directories[[]] = 0
       directoryItems.append(0)
     }
 
@@ -152,23 +157,33 @@ struct SealedTree: Sendable {
 
     /// The number of a directory, which is made if it is new; it may be missing if all that is in it may.
     private mutating func directory(_ path: ArraySlice<UInt8>, isOptional: Bool) throws(Finding) -> UInt32 {
-      if isOptional, let last, path.elementsEqual(last.path) { return last.number }
-      let key = Array(path)
+      var number: UInt32 = 0
+      if let last, path.elementsEqual(last.path) {
+        number = last.number
+        if !isOptional { require(number) }
+        return number
+      }
+      var rest = path
+      while !rest.isEmpty {
+        let name = rest.prefix { $0 != 0x2f }
+        rest = rest.dropFirst(name.count + 1)
+        number = try directory(Key(parent: number, name: Array(name)), isOptional: isOptional)
+      }
+      last = (Array(path), number)
+      return number
+    }
+
+    private mutating func directory(_ key: Key, isOptional: Bool) throws(Finding) -> UInt32 {
       if let known = directories[key] {
         if !isOptional { require(known) }
-        last = (key, known)
         return known
       }
-      let slash = path.lastIndex(of: 0x2f)
-      let parent = try directory(slash.map { path[..<$0] } ?? [], isOptional: isOptional)
       let number = UInt32(directoryItems.count)
       try append(
-        path[(slash.map { $0 + 1 } ?? path.startIndex)...], .directory, in: parent, isOptional: isOptional,
-        EmptyCollection())
+        key.name[...], .directory, in: key.parent, isOptional: isOptional, EmptyCollection())
       items[items.count - 1].payload = number
       directories[key] = number
       directoryItems.append(items.count - 1)
-      last = (key, number)
       return number
     }
 

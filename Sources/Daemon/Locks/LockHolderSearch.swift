@@ -7,14 +7,15 @@ internal import LinuxIO
 // Who holds a lock of a file, and what is done about that.
 //
 //  1. A process is found by its stack in the kernel: it is in a read, write or listing, and waits there for
-//     its own memory. Two seconds later it, or another one of its user's, still does, and a thread that
-//     waits for a lock has not got on meanwhile: many that hold a lock for a second each, one after the
-//     other, are no better.
+//     its own memory. Two seconds later it still waits for the same, and a thread that waits for a lock has
+//     not got on meanwhile. A program whose memory is slow, and comes, is left alone, unless others of its
+//     user's have its place at each of three looks.
 //  2. It is killed. A wait for memory ends with that, usually; the lock is free, and whoever waits goes on.
 //  3. A filesystem may have taken the request for that memory already and the kernel wait for the answer
 //     whatever happens. Then the user's FUSE filesystems that owe answers are ended too.
 //  4. The user is noted first: nothing of theirs is passed through for an hour (`LockHolders`). Files that
-//     are open already still are. So all processes of a user who does it again in that hour are killed.
+//     are open already still are. So all processes of a user who does it for the third time in that hour are
+//     killed.
 //  5. Root's processes are left alone, and named in the log.
 //  6. One that waits for a pipe may be in nobody's way: pv(1) does so for hours. It is paused, which frees
 //     the lock (``PausedThreads``). If others get on then, it was in their way, and its user is noted. The
@@ -43,25 +44,45 @@ struct LockHolderSearch {
     let first = search()
     if first.isEmpty { return false }
     pauseThread(milliseconds: 2000)
-    var second = search().filter { first[$0.key] != nil }
+    let second = search().filter { first[$0.key] != nil }
     guard isInTheWay else { return true }
-    for user in second.keys {
-      guard let found = second[user], !found.pipes.isEmpty else { continue }
-      second[user]?.processes.formUnion(pause(found.pipes, of: user))
+    var holding: [UInt32: Set<Int32>] = [:]
+    for (user, found) in second {
+      // One that gets on is slow, and not in the way for long.
+      let held = found.memory.filter { first[user]?.memory.contains($0) == true }
+      holding[user] = Set(held.map(\.process))
+      if !found.pipes.isEmpty { holding[user, default: []].formUnion(pause(found.pipes, of: user)) }
     }
-    for (user, found) in second where !found.processes.isEmpty {
+    if holding.values.allSatisfy(\.isEmpty) { holding = takingTurns(first, second) }
+    for (user, processes) in holding where !processes.isEmpty {
       if user == 0 {
-        DaemonLog.write("root's \(names(found.processes)) holds up others: \(Self.reason)")
+        DaemonLog.write("root's \(names(processes)) holds up others: \(Self.reason)")
       } else {
-        end(found.processes, of: user)
+        end(processes, of: user)
       }
     }
-    guard second.contains(where: { !$0.value.processes.isEmpty }) else { return true }
+    if holding.values.allSatisfy(\.isEmpty) { return true }
     pauseThread(milliseconds: 2000)
     for (user, left) in search() where user != 0 {
-      if second[user]?.processes.isDisjoint(with: left.processes) == false { endFilesystems(of: user) }
+      let processes = Set(left.memory.map(\.process))
+      if holding[user]?.isDisjoint(with: processes) == false { endFilesystems(of: user) }
     }
     return true
+  }
+
+  /// Processes of users who had other threads hold files at each of three looks: many that hold a lock for a
+  /// second each, one after the other, are no better than one that holds it for ever.
+  private func takingTurns(_ first: [UInt32: Found], _ second: [UInt32: Found]) -> [UInt32: Set<Int32>] {
+    func differ(_ one: Found?, _ other: Found?) -> Bool {
+      guard let one, let other, !one.memory.isEmpty, !other.memory.isEmpty else { return false }
+      return Set(one.memory.map(\.thread)).isDisjoint(with: other.memory.map(\.thread))
+    }
+    guard second.contains(where: { differ(first[$0.key], $0.value) }) else { return [:] }
+    pauseThread(milliseconds: 2000)
+    let third = search().filter { user, found in
+      differ(first[user], second[user]) && differ(second[user], found) && differ(first[user], found)
+    }
+    return isInTheWay ? third.mapValues { Set($0.memory.map(\.process)) } : [:]
   }
 
   /// Whether somebody waits for the same still.
@@ -114,7 +135,7 @@ struct LockHolderSearch {
   /// What was found of one user.
   private struct Found {
     /// Those that wait for memory.
-    var processes: Set<Int32> = []
+    var memory: [WaitingThread] = []
     /// Those that wait for a pipe.
     var pipes: [WaitingThread] = []
   }
@@ -151,7 +172,7 @@ struct LockHolderSearch {
       if thread.hold == .pipe {
         found[user, default: Found()].pipes.append(thread)
       } else {
-        found[user, default: Found()].processes.insert(thread.process)
+        found[user, default: Found()].memory.append(thread)
       }
     }
     #if DEBUG
@@ -166,7 +187,7 @@ struct LockHolderSearch {
   // MARK: Ending
 
   private func end(_ processes: Set<Int32>, of user: UInt32) {
-    let isRepeated = holders.add(user) > 1
+    let isRepeated = holders.add(user) > 2
     let name = LocalAccounts.users.name(of: user) ?? "user \(user)"
     DaemonLog.write(
       "\(name)'s \(names(processes)) is ended: \(Self.reason), and waits there for memory of its own while "
@@ -176,7 +197,7 @@ struct LockHolderSearch {
   }
 
   private func endAll(of user: UInt32, _ name: String) {
-    DaemonLog.write("all processes of \(name) are ended: it was not the first time in this hour")
+    DaemonLog.write("all processes of \(name) are ended: it was the third time in this hour")
     // What is started meanwhile is found by the next round.
     for _ in 0..<3 {
       for process in ProcessID.numbers(in: "/proc") where account(of: process) == user {
