@@ -9,6 +9,11 @@ package struct PipeEnds: ~Copyable {
   package let read: OwnedFD
   package let write: OwnedFD
 
+  package init(read: consuming OwnedFD, write: consuming OwnedFD) {
+    self.read = read
+    self.write = write
+  }
+
   /// Keeps the reading end and closes the other, so that the end is seen when the last writer has gone.
   package consuming func takeRead() -> OwnedFD { read }
 

@@ -73,6 +73,7 @@ extension View {
       let names = try listing.names(
         of: directory, from: offset, once: isForBackup, volume.budget, by: opened.payer)
     {
+      if offset == 0 { held?.noteListed(names.count, of: parent.number) }
       let isAgain = withAttributes && offset == 0 && memory.kept.listed.isAgain(parent.id)
       return names.list(from: offset) { found, next in
         guard writer.hasRoom(for: found.name) else { return false }
@@ -137,7 +138,7 @@ extension View {
         return directories.add(
           OpenDirectory(
             node: object.id, payer: payer, request: caller.request, descriptor: opened,
-            listing: keepsNames(of: object.number) ? KeptListing() : nil))
+            listing: keepsNames(of: object.number) ? KeptListing(bound: listingBound(of: object.id)) : nil))
       } catch {
         volume.budget.give(.descriptors, by: payer)
         throw error
@@ -155,6 +156,12 @@ extension View {
 
   /// Whether a listing is read at once, and its pages are served from that.
   private func keepsNames(of directory: ObjectNumber) -> Bool { isForBackup || isServed(directory) }
+
+  private func listingBound(of directory: NodeID) -> KeptListing.Bound {
+    var bound = KeptListing.Bound()
+    if let held { bound.names = min(bound.names, held.mostNames(in: nodes.directories(above: directory))) }
+    return bound
+  }
 
   /// Whether a directory must stay open from opendir to closedir: where its offsets would mean something else
   /// after that, the daemon might not be let in again, or its names are kept.
@@ -201,7 +208,9 @@ extension View {
       scope.hasSiblings
       ? SiblingObject(ObjectNumber(inode: found.inode, device: parent.number.device)) : nil
     if scope.position(of: found.name, in: parent.position, object: object) == .nowhere { return true }
-    return isForBackup && isLeftOut(found.name, zone(of: found.name, in: parent), in: parent.fd)
+    guard isForBackup else { return false }
+    return found.type == UInt8(DT_FIFO)
+      || isLeftOut(found.name, zone(of: found.name, in: parent), in: parent.fd)
   }
 
   /// Adds one entry.
@@ -220,15 +229,14 @@ extension View {
       if parent.id == .root { inode = UInt64(parentStatus.st_ino) }
     } else if isUnseen(found, in: parent) {
       return
+    } else if let held, (try? hold(found.name, of: parent, held, by: caller.uid)) ?? true {
+      // It may be long until it is looked up: until then a file that is saved may take its place.
     } else if let validity,
       !nodes.isKnown(ObjectNumber(inode: inode, device: parent.number.device), in: parent.id)
     {
       // What the kernel knows already it need not be told again, and a tree that was just made is known as a
       // whole.
       entry = try? self.entry(found.name, in: parent, validity, by: caller)
-    } else if let held {
-      // It may be long until it is looked up.
-      _ = try? heldChild(found.name, of: parent, held, by: caller.uid)
     }
     let shown = volume.shown(ObjectNumber(inode: inode, device: parent.number.device))
     // The store has a link in the place of a home that is elsewhere.

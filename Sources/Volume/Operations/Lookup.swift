@@ -98,7 +98,8 @@ extension View {
         object = try nodes.openWithRoom { () throws(Errno) in try parent.child(name) }
       }
     } catch {
-      if error == .ENOENT { ifMissing() }
+      // A name that is held may be something else's by now.
+      if error == .ENOENT, held == nil { ifMissing() }
       throw error
     }
     return try entry(object, name, in: directory, validity, isFound: true, by: caller)
@@ -125,7 +126,9 @@ extension View {
     if directory.zone == .users, attached == nil { try refuseAwayHome(object.fd, status) }
     let zone = attached?.zone ?? zone(of: name, in: directory)
     let position = try position(of: name, in: directory, object.fd, status)
-    if isForBackup, isLeftOut(name, zone, in: directory.fd) { throw .ENOENT }
+    // Who opens a pipe may wait without end for somebody at its other end. Programs that back up open what
+    // was a file when they looked.
+    if isForBackup, status.type == S_IFIFO || isLeftOut(name, zone, in: directory.fd) { throw .ENOENT }
     var validity = nameValidity
     var sealed: SealedNode?
     if zone.isReadOnlyRegion {
@@ -140,7 +143,7 @@ extension View {
         validity = 0
       }
     }
-    // Nobody meets anybody in the view for a backup: the kernel has pipes and sockets for each mount.
+    // Nobody meets anybody in the view for a backup: the kernel has sockets for each mount.
     if !isForBackup, status.type == S_IFIFO || status.type == S_IFSOCK {
       let security = volume.security(of: object.fd, ObjectNumber(status))
       do throws(Errno) {

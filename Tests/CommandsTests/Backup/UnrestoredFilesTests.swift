@@ -12,6 +12,7 @@ internal import Testing
 @Suite struct UnrestoredFilesTests {
   private let temporary: TemporaryDirectory
   private static let home = "tree/Users/anna"
+  private static let top = "/mnt/store"
 
   init() throws {
     temporary = try TemporaryDirectory()
@@ -31,9 +32,17 @@ internal import Testing
 
   private func remove(_ complaints: String...) throws {
     var files = UnrestoredFiles()
-    for line in complaints { files.take(Array(line.utf8)) }
+    for message in complaints { files.take(Array(message.utf8)) }
     let directory = try temporary.open()
-    try files.remove(from: directory.fd, at: "/mnt/store")
+    try files.remove(from: directory.fd, at: Self.top)
+  }
+
+  /// As restic complains: of a path, by the place where it was to be.
+  private func complaint(_ path: String, _ reason: (String) -> String = { "open \($0): file name too long" })
+    -> String
+  {
+    "ignoring error for \(Self.top)/\(Self.home)/\(path): "
+      + reason("\(Restic.givenPath)\(Self.top)/\(Self.home)/\(path)") + "\n"
   }
 
   private func has(_ path: String) -> Bool { access(temporary.appending("\(Self.home)/\(path)"), F_OK) == 0 }
@@ -50,9 +59,23 @@ internal import Testing
   }
 
   /// A name may look like the end of a path.
+  @Test func complaintSaysTwiceWhatItIsAbout() throws {
+    try remove(complaint("Documents/torn: too"))
+    #expect(has("Documents/torn") && !has("Documents/torn: too") && has("Documents/whole"))
+    try remove(complaint("Documents/torn"))
+    #expect(!has("Documents/torn") && has("Documents/whole"))
+  }
+
   @Test func whateverAComplaintMayBeAboutGoes() throws {
-    try remove("ignoring error for /mnt/store/\(Self.home)/Documents/torn: too: write: error")
+    try remove(complaint("Documents/torn: too") { _ in "ciphertext verification failed" })
     #expect(!has("Documents/torn") && !has("Documents/torn: too") && has("Documents/whole"))
+  }
+
+  /// The attack: a name, or what a link leads to, with a line in it that would complain of somebody else's.
+  @Test func nobodyComplainsOfWhatOthersHave() throws {
+    let forged = "x\n" + complaint("Documents/whole") + complaint("Library/Containers/org.b/Data/whole")
+    try remove(complaint("Documents/\(forged)"), complaint("Documents/torn") { "symlink \(forged) \($0): x" })
+    #expect(has("Documents/whole") && has("Library/Containers/org.b") && !has("Documents/torn"))
   }
 
   @Test func directoriesStayAsTheirOwnersAlone() throws {
@@ -70,24 +93,27 @@ internal import Testing
     #expect(has("Library/Containers/org.b/Data/whole") && has("Documents/torn"))
   }
 
-  /// The attack: a name with a line break in it, so that the complaint about it is none.
-  @Test func complaintsThatCannotBeReadAreAboutLineBreaks() throws {
-    try remove("ignoring error for /mnt/store/\(Self.home)/Documents/new", "line/x: write: error")
-    #expect(!has("Documents/new\nline") && has("Documents/whole") && has("Library/Containers/org.b"))
+  @Test func namesHaveLineBreaks() throws {
+    try remove(complaint("Documents/new\nline/x"))
+    #expect(!has("Documents/new\nline/x") && has("Documents/new\nline") && has("Documents/whole"))
   }
 
   @Test func onlyWhatIsAllThatFailedIsGoneOnAfter() {
     func areAll(
-      _ lines: [String], _ end: Subprocess.End, _ last: String = "Fatal: There were 1 errors"
+      _ messages: [String], _ end: Subprocess.End, _ last: String = "Fatal: There were 1 errors\n\n"
     ) -> Bool {
       var files = UnrestoredFiles()
-      for line in lines { files.take(Array(line.utf8)) }
-      return files.areAll(of: Restic.Outcome(end: end, complaints: [last]))
+      for message in messages + [last] { files.take(Array(message.utf8)) }
+      return files.areAll(of: Restic.Outcome(end: end, complaints: []))
     }
-    let line = "ignoring error for /mnt/store/a: write: error"
-    #expect(areAll([line], .exited(1)))
-    #expect(!areAll([], .exited(1)) && !areAll([line], .exited(2)) && !areAll([line], .signalled(SIGKILL)))
-    #expect(!areAll([line], .exited(1), "Fatal: wrong password"))
-    #expect(!areAll(Array(repeating: line, count: 100_001), .exited(1)))
+    let one = "ignoring error for /mnt/store/a: write: error\n"
+    #expect(areAll([one], .exited(1)))
+    #expect(areAll(["\(one)\(one)"], .exited(1)))
+    #expect(areAll(Array(repeating: one, count: 100_001), .exited(1), "Fatal: There were 100001 errors\n"))
+    #expect(!areAll([], .exited(1)) && !areAll([one], .exited(2)) && !areAll([one], .signalled(SIGKILL)))
+    #expect(!areAll([one], .exited(1), "Fatal: wrong password"))
+    // One was lost on the way, or is written as by no version that we know.
+    #expect(!areAll([one, one], .exited(1)) && !areAll([], .exited(1)))
+    #expect(!areAll(["ignoring error for \"/mnt/store/a\": write: error"], .exited(1)))
   }
 }

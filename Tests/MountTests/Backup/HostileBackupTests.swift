@@ -212,7 +212,7 @@ struct HostileBackupTests {
       """
       mkdir "$SCRATCH/bin" "$REPOSITORY"; cat >"$SCRATCH/bin/restic" <<'END'
       #!/bin/sh
-      [ "$1" != unlock ] || exit 0
+      case "$1" in unlock) exit 0 ;; version) exec echo restic 0.14.0 ;; esac
       echo "$@" >&2; env | grep RESTIC >&2; exit 12
       END
       chmod 755 "$SCRATCH/bin/restic"; export PATH="$SCRATCH/bin:$PATH"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
 internal import JSON
 internal import LinuxIO
 internal import Policy
@@ -18,21 +19,37 @@ final class BackupReport: Sendable {
     var gone = Sample()
     var dispensableCount = 0
     var told: UInt64 = 0
+    /// How far it was when it last got on, and when that was, or was missed.
+    var reached: [Int64?] = []
+    var gotOn: UInt64 = 0
+
+    mutating func addUnread(_ words: @autoclosure () -> String) {
+      unreadCount += 1
+      if unread.count < BackupReport.mostNames { unread.append(words()) }
+    }
   }
 
   /// How many files that can't be read are named.
   private static let mostNames = 20
   private static let pauseInLog: UInt64 = 60_000_000_000
+  private static let patience: UInt64 = 3_600_000_000_000
+  /// restic says so where it could not read what an attribute contains, and goes on without that.
+  private static let lostAttribute = Array("can not obtain extended attribute ".utf8)
 
   private let console: Console
-  private let began = monotonicNanoseconds()
+  private let now: @Sendable () -> UInt64
+  private let began: UInt64
   private let state = Mutex(State())
   /// What may be missing.
   private let dispensable: Set<String>
 
-  init(_ console: Console, dispensable: Set<String>) {
+  init(
+    _ console: Console, dispensable: Set<String>, now: @escaping @Sendable () -> UInt64 = monotonicNanoseconds
+  ) {
     self.console = console
     self.dispensable = dispensable
+    self.now = now
+    began = now()
   }
 
   /// Does it, and shows meanwhile how far it is.
@@ -42,8 +59,18 @@ final class BackupReport: Sendable {
 
   /// Takes a line of restic's.
   func take(_ line: [UInt8]) {
-    guard let message = try? JSONText.decode(ResticMessage.self, from: line) else { return }
-    let now = monotonicNanoseconds()
+    guard let message = try? JSONText.decode(ResticMessage.self, from: line) else {
+      if line.starts(with: Self.lostAttribute) {
+        // Without its ACL it might be open to all when it is restored.
+        state.withLock { $0.addUnread(String(decoding: line, as: UTF8.self).sanitized) }
+      }
+      return
+    }
+    let now = now()
+    if message.kind == .status, hasStood(message, now) {
+      let file = message.currentFiles?.first?.sanitized ?? "its end"
+      console.note("restic has not got on for an hour; it stands at \(file)")
+    }
     let isTold = state.withLock { state in
       switch message.kind {
       case .status: state.last = message
@@ -52,12 +79,7 @@ final class BackupReport: Sendable {
       case .error where message.item.map(dispensable.contains) == true: state.dispensableCount += 1
       case .error where message.error?.isOfNoFile == true: state.gone.add(message.item ?? "?")
       case .error:
-        state.unreadCount += 1
-        if state.unread.count < Self.mostNames {
-          let why = message.error?.message ?? message.error?.number.map { Errno($0).message }
-          let what = [message.item, why].compactMap { $0 }.joined(separator: ": ")
-          state.unread.append(what)
-        }
+        state.addUnread([message.item, Self.reason(message)].compactMap { $0 }.joined(separator: ": "))
       case nil: break
       }
       guard now - max(state.told, began) >= Self.pauseInLog else { return false }
@@ -65,6 +87,42 @@ final class BackupReport: Sendable {
       return true
     }
     if isTold, !console.showsProgress { console.inform(text) }
+  }
+
+  private static func reason(_ message: ResticMessage) -> String? {
+    let known = message.error?.message ?? message.error?.number.map { Errno($0).message }
+    let hasTooMany = message.error?.isOfTooManyNames == true || known == nil && hasTooManyNames(message.item)
+    guard hasTooMany else { return known }
+    return "it has more names, with what is above it, than this machine has memory for in a backup"
+  }
+
+  /// The same where restic does not say why, as versions before 0.17 often don't.
+  private static func hasTooManyNames(_ path: String?) -> Bool {
+    do throws(Errno) {
+      guard let path else { return false }
+      let directory = try FD.cwd.openWithoutLinks(path, O_RDONLY | O_DIRECTORY)
+      let page = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 12, alignment: 16)
+      defer { page.deallocate() }
+      _ = try directory.fd.readDirectory(into: page)
+      return false
+    } catch { return error == .EOVERFLOW }
+  }
+
+  /// What could not be read, and why.
+  var unread: [String] { state.withLock { $0.unread } }
+
+  /// Whether it has not got on for an hour, which is asked again after another one.
+  private func hasStood(_ message: ResticMessage, _ now: UInt64) -> Bool {
+    state.withLock { state in
+      let reached = [message.filesDone, message.bytesDone]
+      if reached != state.reached {
+        (state.reached, state.gotOn) = (reached, now)
+        return false
+      }
+      guard now - max(state.gotOn, began) >= Self.patience else { return false }
+      state.gotOn = now
+      return true
+    }
   }
 
   /// How far it is, with the rate and the time that is left.
@@ -76,7 +134,7 @@ final class BackupReport: Sendable {
     let share = min(max(last.done ?? 0, 0), 1)
     let filled = Int(share * Double(Self.barWidth))
     let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: Self.barWidth - filled)
-    let elapsed = Double(monotonicNanoseconds() - began) / 1e9
+    let elapsed = Double(now() - began) / 1e9
     let rate = Int(clamping: Int64(clampingDouble: Double(bytes) / max(elapsed, 0.001)))
     let left = last.secondsLeft.map { ", \(Self.time($0)) left" } ?? ""
     let file = last.currentFiles?.first.map { ", \($0.splitAtName.name.prefix(30))" } ?? ""

@@ -65,13 +65,14 @@ struct Restic {
 
   /// Runs it to its end; `line` gets each line that it prints, and `complaint` each of what it complains of.
   ///
-  /// `directory` is one that it has at ``givenPath``.
+  /// `directory` is one that it has at ``givenPath``. `message` gets all that restic writes at once when it
+  /// complains, as it does of one thing: names of files can have line breaks in them.
   func run(
     _ words: [String], directory: FD? = nil, line: ([UInt8]) throws -> Void = { _ in },
-    complaint: ([UInt8]) -> Void = { _ in }
+    complaint: ([UInt8]) -> Void = { _ in }, message: (([UInt8]) -> Void)? = nil
   ) throws -> Outcome {
     let output = try pipe()
-    let errors = try pipe()
+    let errors = try message == nil ? pipe() : Self.messages()
     let typed = try passwordPipe()
     var descriptors: [(from: FD, to: Int32)] = [
       (output.write.fd, STDOUT_FILENO), (errors.write.fd, STDERR_FILENO),
@@ -89,13 +90,19 @@ struct Restic {
     } catch {
       throw CommandFailure(error, "can't start \(program): \(error.message)")
     }
-    return try listen(to: pid, output.takeRead(), errors.takeRead(), line, complaint)
+    return try listen(to: pid, output.takeRead(), errors.takeRead(), line, complaint, message)
+  }
+
+  /// A pipe that keeps apart what was written at once.
+  private static func messages() throws(Errno) -> PipeEnds {
+    let ends = try Pairs.messages()
+    return PipeEnds(read: OwnedFD(owning: ends.mine.raw), write: OwnedFD(owning: ends.theirs.raw))
   }
 
   /// Takes what it prints, until it has ended.
   private func listen(
     to pid: Int32, _ printed: consuming OwnedFD, _ complained: consuming OwnedFD,
-    _ line: ([UInt8]) throws -> Void, _ complaint: ([UInt8]) -> Void
+    _ line: ([UInt8]) throws -> Void, _ complaint: ([UInt8]) -> Void, _ message: (([UInt8]) -> Void)?
   ) throws -> Outcome {
     var lines = LineSplitter(limit: Self.lineLimit)
     var complaintLines = LineSplitter(limit: Self.complaintLimit)
@@ -120,6 +127,7 @@ struct Restic {
         let bytes = try complained.fd.readAvailable(limit: 1 << 16)
         isOpen.1 = bytes != nil
         complaintLines.take(bytes).forEach(complaint)
+        if let bytes { message?(bytes) }
         // The last ones say why it failed.
         complaints = Array((complaints + (bytes ?? [])).suffix(Self.complaintLimit))
       }

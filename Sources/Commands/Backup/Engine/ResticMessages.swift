@@ -15,6 +15,9 @@ struct ResticMessage: Decodable {
     let message: String?
     let number: Int32?
 
+    /// A directory has more names than the view of a backup lists.
+    var isOfTooManyNames: Bool { number == EOVERFLOW || message?.includes("value too large") == true }
+
     var isOfNoFile: Bool { number == ENOENT || message?.includes("no such file or directory") == true }
 
     private enum CodingKeys: String, CodingKey {
@@ -101,4 +104,19 @@ struct ResticNode: Decodable {
   let path: String?
   let type: String?
   let size: Int64?
+  private let mtime: String?
+  private let ctime: String?
+  private let uid: UInt32?
+  private let mode: UInt32?
+
+  /// The same for all names of a file; other files seldom have it.
+  ///
+  /// Versions of restic that fill holes do not print its number.
+  var object: Int {
+    var hasher = Hasher()
+    for time in [mtime, ctime] { hasher.combine(time) }
+    for number in [uid, mode] { hasher.combine(number) }
+    hasher.combine(size)
+    return hasher.finalize()
+  }
 }

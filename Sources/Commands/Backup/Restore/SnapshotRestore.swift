@@ -137,7 +137,7 @@ struct SnapshotRestore {
         + wanted.flatMap { ["--include", Restic.pattern($0)] } + ["--", snapshot.id]
       var unrestored = UnrestoredFiles()
       let outcome = try ProgressLine.show(context.console, { "bringing back what is in the backup" }) {
-        try restic.run(words, directory: inner.fd, complaint: { unrestored.take($0) })
+        try restic.run(words, directory: inner.fd, message: { unrestored.take($0) })
       }
       guard outcome.isDone || unrestored.areAll(of: outcome) else {
         let failure = restic.failure("bring back the backup into \(place.path)", outcome)
@@ -159,8 +159,11 @@ struct SnapshotRestore {
   /// Throws if what is wanted of a backup is more than there is room for, also with its holes filled.
   private func requireRoom(for wanted: [String], in place: UnpackingPlace) throws {
     var needed: Int64 = 0
+    var objects: Set<Int> = []
     let outcome = try restic.run(["ls", "--json", "--recursive", "--", snapshot.id] + wanted) { line in
-      guard let node = try? JSONText.decode(ResticNode.self, from: line), node.type == "file" else { return }
+      guard let node = try? JSONText.decode(ResticNode.self, from: line), node.type == "file",
+        objects.insert(node.object).inserted
+      else { return }
       needed = needed.adding(clamped: max(node.size ?? 0, 0))
     }
     guard outcome.isDone else { throw restic.failure("list the backup", outcome) }
