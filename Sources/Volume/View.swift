@@ -44,6 +44,8 @@ package final class View: FileSystem {
   let writers: WriterNotes
   let seals: SealChecks
   let siblings: GrantedSiblings
+  /// Whether the kernel knows names for which nobody has looked when this worker took over.
+  let hasLeftNames = Atomic<Bool>(false)
   package let granted: GrantedFiles
   /// What other views use of this one.
   let peer: PeerView
@@ -122,6 +124,8 @@ package final class View: FileSystem {
     volume.views.add(peer)
     memory.begin(connection, knowing: predecessor.map { $0.canWithdraw != 0 })
     if predecessor != nil { unregisterLeft(connection) }
+    // The kernel finds what was not looked for only if it asks for the names again.
+    if hasLeftNames.load(ordering: .relaxed) { memory.withdrawNames() }
   }
 
   package func ended() {

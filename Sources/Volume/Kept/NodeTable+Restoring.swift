@@ -148,8 +148,9 @@ extension NodeTable {
 
   /// Gives all nodes their positions in a scope that was made again, which numbers its places otherwise.
   ///
-  /// `places` are the objects whose positions are known; all others are inside of one of those.
-  func relocate(in scope: Scope, _ places: [ObjectNumber: Position]) {
+  /// `places` are the objects whose positions are known; all others are inside of one of those. If these are
+  /// not all, the others have to be looked up again: each may be one that is private.
+  func relocate(in scope: Scope, _ places: [ObjectNumber: Position], isWhole: Bool = true) {
     state.withLock { state in
       var settled: [UInt32: Position] = [Self.rootIndex: scope.root]
       state.slab.forEach { index, _ in
@@ -164,19 +165,11 @@ extension NodeTable {
         for index in way.reversed() {
           let node = state.slab[index]
           let above = settled[node.pointee.parent] ?? .nowhere
-          let position = places[node.pointee.number] ?? (above == .nowhere ? above : scope.inside(above))
+          let isInside = isWhole && above != .nowhere
+          let position = places[node.pointee.number] ?? (isInside ? scope.inside(above) : .nowhere)
           settled[index] = position
           node.pointee.setPosition(position)
         }
-      }
-    }
-  }
-
-  /// Has all nodes but the root looked up again.
-  func forgetPositions() {
-    state.withLock { state in
-      state.slab.forEach { index, node in
-        if index != Self.rootIndex { node.pointee.setPosition(.nowhere) }
       }
     }
   }

@@ -16,8 +16,8 @@ extension View {
     var found: [ObjectNumber: Position] = [:]
     for id in nodes.movedElsewhere {
       // To ask a server could mean to wait for it.
-      guard volume.mayWalk(Self.stepsToName, for: audience.user ?? 0),
-        let number = nodes.number(of: id), volume.attached.queue(ofDevice: number.device) == nil,
+      guard mayWalk(Self.stepsToName), let number = nodes.number(of: id),
+        volume.attached.queue(ofDevice: number.device) == nil,
         let object = try? nodes.referenceAnywhere(to: id, isNamed: false)
       else { continue }
       if let position = position(of: object.fd, number, in: scope) { found[number] = position }
@@ -30,7 +30,7 @@ extension View {
   /// A name in a path may be anybody's by now, so what it leads to is compared.
   func position(of object: FD, _ number: ObjectNumber, in scope: Scope) -> Position? {
     guard let status = try? object.status(), let path = volume.kernelPath(of: object), !path.isEmpty,
-      volume.mayWalk(path.count, for: audience.user ?? 0)
+      mayWalk(path.count)
     else { return nil }
     let resolved = volume.resolvedPath(along: path, for: nil)
     if resolved.found?.number == number { return scope.position(at: path) }

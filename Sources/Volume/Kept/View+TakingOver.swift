@@ -46,14 +46,12 @@ extension View {
   func takeOver() {
     let scope = self.scope.value
     if scope.root.throughout == nil {
-      if let (places, unknown) = volume.objects(with: scope, for: audience.user ?? 0) {
-        let named = positions(below: unknown, in: scope, besides: places)
-        let known = places.merging(named) { place, _ in place }
-        nodes.relocate(in: scope, known.merging(positionsElsewhere(in: scope)) { place, _ in place })
-      } else {
-        // One of those that are not known may be private, in a directory that is not.
-        nodes.forgetPositions()
-      }
+      let (places, unknown, isWhole) = volume.objects(with: scope, for: audience.user ?? 0)
+      if !isWhole { hasLeftNames.store(true, ordering: .relaxed) }
+      let named = positions(below: unknown, in: scope, besides: places)
+      let known = places.merging(named) { place, _ in place }
+      let all = known.merging(positionsElsewhere(in: scope)) { place, _ in place }
+      nodes.relocate(in: scope, all, isWhole: isWhole)
     }
     countWhatIsOpen()
   }
@@ -66,8 +64,7 @@ extension View {
   ) -> [ObjectNumber: Position] {
     var found: [ObjectNumber: Position] = [:]
     for (id, number) in nodes.below(directories) where known[number] == nil {
-      guard volume.mayWalk(Self.stepsToName, for: audience.user ?? 0),
-        volume.attached.queue(ofDevice: number.device) == nil,
+      guard mayWalk(Self.stepsToName), volume.attached.queue(ofDevice: number.device) == nil,
         let object = try? nodes.referenceAnywhere(to: id, isNamed: false),
         let status = try? object.fd.status()
       else {
@@ -80,6 +77,13 @@ extension View {
       found[number] = position(of: object.fd, number, in: scope) ?? .nowhere
     }
     return found
+  }
+
+  /// Whether so many more steps may be made; if not, all names of this view are looked up again.
+  func mayWalk(_ steps: Int) -> Bool {
+    if volume.mayWalk(steps, for: audience.user ?? 0) { return true }
+    hasLeftNames.store(true, ordering: .relaxed)
+    return false
   }
 
   /// What it costs to ask the kernel for a name, in steps of a path.
@@ -133,16 +137,19 @@ extension Volume {
   /// The objects that have places of their own in a scope; and the directories so far below which others may
   /// have some, by patterns or in other spellings.
   ///
-  /// Nil if its user has more than may be looked for.
+  /// Not whole if its user has more than may be looked for. Those of the app itself come first.
   fileprivate func objects(
     with scope: Scope, for user: UInt32
-  ) -> (found: [ObjectNumber: Position], unknown: [ObjectNumber: Int])? {
+  ) -> (found: [ObjectNumber: Position], unknown: [ObjectNumber: Int], isWhole: Bool) {
     var walk = PathWalk(self)
+    // An app without its own container and bundle would have to be started again.
+    var ownSteps = 1024
     var found: [ObjectNumber: Position] = [:]
     var unknown: [ObjectNumber: Int] = [:]
     for (path, position) in scope.namedPlaces {
       let first = path.firstIndex { ScopePlace.suffix(ofPattern: $0) != nil }
-      guard mayWalk(first ?? path.count, for: user) else { return nil }
+      ownSteps -= first ?? path.count
+      guard ownSteps >= 0 || mayWalk(first ?? path.count, for: user) else { return (found, unknown, false) }
       let resolved = walk.resolve(Array(path[..<(first ?? path.count)]), for: user)
       if first == nil, let object = resolved.found {
         found[object.number] = position
@@ -153,7 +160,7 @@ extension Volume {
         unknown[directory] = max(depth, unknown[directory] ?? 0)
       }
     }
-    return (found, unknown)
+    return (found, unknown, true)
   }
 
   /// Whether so many more steps of paths may be made for a user before anybody is served: a user may have

@@ -156,7 +156,7 @@ struct TakenOverConsentTests {
   }
 
   /// What there is no time to look for is not there until the app looks it up again: it may be private.
-  @Test(arguments: [0, 4, 1 << 17])
+  @Test(arguments: [0, 1 << 17])
   func whatTakesTooLongIsLookedUpAgain(steps: Int) throws {
     let fixture = try fixture(opening: "/", before: ["env", "INSULA_STEPS_WALKED=\(steps)"])
     let own = documents(fixture)
@@ -164,12 +164,12 @@ struct TakenOverConsentTests {
       import os, time
       own, home = os.environ["HOME"] + "/Documents/", os.environ["HOME_OF_USER"]
       private = os.open(home + "/Library/Application Support/AddressBook", os.O_PATH)
-      public = os.open(home + "/Downloads", os.O_PATH)
+      public = os.open(home + "/Sites", os.O_PATH)
       def read(name, directory):
         try: return os.read(os.open(name, os.O_RDONLY, dir_fd=directory), 99).decode().strip()
         except OSError as error: return str(error.errno)
       def look():
-        print(read("card", private), read("file", public), read(home + "/Downloads/file", None),
+        print(read("card", private), read("file", public), read(home + "/Sites/file", None),
           read(home + "/Library/Application Support/AddressBook/card", None), flush=True)
       look()
       end = time.monotonic() + 60
@@ -180,8 +180,10 @@ struct TakenOverConsentTests {
     let made = try fixture.shell(
       """
       insula run \(Self.wide) -- true; own='\(own)'; \(Self.come)
-      cd '\(fixture.home)'; mkdir -p 'Library/Application Support/AddressBook' Downloads
-      echo private > 'Library/Application Support/AddressBook/card'; echo public > Downloads/file
+      cd '\(fixture.home)'; mkdir -p 'Library/Application Support/AddressBook' Sites
+      echo private > 'Library/Application Support/AddressBook/card'; echo public > Sites/file
+      mkdir -p Granted/a/b; cd Granted/a/b; for n in $(seq 200); do
+        touch $n; "$INSULA" grant --store "$POINT" \(Self.wide) "$PWD/$n" > /dev/null || exit 8; done
       insula run --env HOME_OF_USER='\(fixture.home)' \(Self.wide) -- \\
         python3 -B - < '\(program)' > "$own/out" 2>&1 &
       lines 1; cat "$own/out"
@@ -194,7 +196,7 @@ struct TakenOverConsentTests {
       own='\(own)'; \(Self.come)
       touch "$own/served"; lines 2; tail -n 1 "$own/out"
       """)
-    #expect(told.output == (steps > 100 ? "1 public public 1\n" : "116 116 public 1\n"), "\(told)")
+    #expect(told.output == (steps > 100 ? "1 public public 1\n" : "1 2 public 1\n"), "\(told)")
   }
 
   /// The most memory that a process has had, in kB.
