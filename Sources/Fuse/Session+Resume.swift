@@ -108,7 +108,7 @@ extension Session {
       let copy = try? WaitingRequest(
         message, of: Payer(user: header.caller.uid), isKernelsOwn: true, in: slow.budget)
     else { return false }
-    slow.add(header.caller.uid, 0, isLong: true) { [weak self] in self?.process(copy.message) }
+    slow.add(header.caller.uid, 0, .long) { [weak self] in self?.process(copy.message) }
     return true
   }
 }
