@@ -31,6 +31,8 @@ package protocol FileSystem: AnyObject, Sendable {
 
   /// One more request that was sent again waits in a queue, or one less.
   func resentWait(by change: Int)
+  /// Whether another worker has noted what it was about to change for a request that was sent again.
+  func hasBegun(_ request: RequestID) -> Bool
 
   /// Where the session notes what it serves; nil where no other worker will follow.
   var served: ServedPlace? { get }
@@ -80,6 +82,9 @@ package protocol FileSystem: AnyObject, Sendable {
     _ name: Name, in parent: NodeID, to newName: Name, in newParent: NodeID, flags: UInt32, by caller: Caller
   ) throws(Errno)
 
+  /// Whether a caller may have changed an object that is to be written to the disk: a file through a handle,
+  /// or a directory.
+  func mayHaveChanged(_ node: NodeID, handle: HandleID?, _ caller: Caller) -> Bool
   /// Whether a rename between two directories may keep a CPU busy.
   func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool
   /// Whether reading an attribute may keep a CPU busy; it is asked only of the family `system.`.
@@ -176,6 +181,7 @@ extension FileSystem {
   /// A filesystem that nobody takes over.
   package func began(by message: [UInt8]) {}
   package func resentWait(by change: Int) {}
+  package func hasBegun(_ request: RequestID) -> Bool { false }
   package var served: ServedPlace? { nil }
   package func gaveUp(_ request: RefusedRequest) {}
 

@@ -45,9 +45,11 @@ func addFileOperations(_ table: inout fuse_lowlevel_ops) {
     }
   }
   table.fsync = { request, node, dataOnly, info in
-    serve(request) { (files, _) throws(Errno) in
+    serve(request) { (files, caller) throws(Errno) in
       guard let info else { throw .EINVAL }
-      try files.synchronize(NodeID(node), handle: HandleID(info.pointee.fh), dataOnly: dataOnly != 0)
+      let handle = HandleID(info.pointee.fh)
+      guard files.mayHaveChanged(NodeID(node), handle: handle, caller) else { return }
+      try files.synchronize(NodeID(node), handle: handle, dataOnly: dataOnly != 0)
     }
   }
   addDataOperations(&table)
@@ -182,8 +184,9 @@ func addDirectoryOperations(_ table: inout fuse_lowlevel_ops) {
     fuse_reply_err(request, 0)
   }
   table.fsyncdir = { request, node, dataOnly, info in
-    serve(request) { (files, _) throws(Errno) in
+    serve(request) { (files, caller) throws(Errno) in
       guard let info else { throw .EINVAL }
+      guard files.mayHaveChanged(NodeID(node), handle: nil, caller) else { return }
       try files.synchronizeDirectory(
         NodeID(node), handle: HandleID(info.pointee.fh), dataOnly: dataOnly != 0)
     }

@@ -3,14 +3,19 @@
 
 internal import Glibc
 package import LinuxIO
+internal import Synchronization
 
 // What another worker had read and not answered, which the kernel sends again.
 //
 //  1. It is served before anything new, one request after the other: a request that ends workers is then the
 //     only one under way (`ServedRequests`).
-//  2. Questions that keep a CPU busy have their users' turns, and what concerns a server has its queue.
+//  2. What is slow has its user's turn (``SlowWork``), and what concerns a server has its queue: there may be
+//     any number of those. None of it begins before the pool does, so it is not under way beside a suspect,
+//     which is served at once, as is what another worker has begun to change.
 //  3. A request may wait in the kernel for what a user holds (`StalledUsers`). After a second another thread
 //     goes on with the next one, and after that much sooner.
+//  4. All else of a user has that user's turn, too, once it has kept others waiting for some tenths of a
+//     second: in all views together.
 
 extension Session {
   /// How far that is.
@@ -21,11 +26,17 @@ extension Session {
     var steps = 0
     var sent: Set<UInt64> = []
     var isOver = false
+    /// Whose request is being served.
+    var user: UInt32?
   }
+
+  /// For how long a user may keep others waiting.
+  private static let resentNanoseconds: UInt64 = 200_000_000
 
   /// Serves all that; when this returns, it is answered, or waits for something that others need not wait
   /// for.
   package func resume(_ slow: SlowWork) throws(Errno) {
+    slow.hold()
     let flags = try check(fcntl(fd.raw, F_GETFL))
     try check(fcntl(fd.raw, F_SETFL, flags | O_NONBLOCK))
     let resend: Int32 = 7
@@ -51,6 +62,8 @@ extension Session {
         else { break }
         steps = resending.withLock { $0.steps }
       }
+      let waiting = resending.withLock { $0.isOver ? nil : $0.user }
+      if let waiting { slow.resentTime.withLock { $0[waiting] = Self.resentNanoseconds } }
       milliseconds = 100
     }
     served?.requests.forget(view: served?.view ?? 0, besides: resending.withLock { $0.sent })
@@ -63,6 +76,7 @@ extension Session {
     func isTurn() -> Bool {
       resending.change { resending in
         resending.steps += 1
+        resending.user = nil
         return resending.thread == thread && !resending.isOver
       }
     }
@@ -74,7 +88,7 @@ extension Session {
       let bytes = UnsafeRawBufferPointer(message)
       let request = RequestID(Wire.longWord(at: 8, of: bytes))
       if request.isResent { resending.withLock { _ = $0.sent.insert(request.number) } }
-      serveAgain(message, request, slow)
+      serveAgain(message, request, slow) { user in resending.withLock { $0.user = user } }
       // The kernel sends that before other requests, but not before what it only has to say.
       if !request.isResent, !Wire.Opcode.isUnanswered(Wire.word(at: 4, of: bytes)) {
         return resending.change { $0.isOver = true }
@@ -82,7 +96,11 @@ extension Session {
     }
   }
 
-  private func serveAgain(_ message: UnsafeMutableRawBufferPointer, _ request: RequestID, _ slow: SlowWork) {
+  /// `begins` is told whose request is about to be served on this thread.
+  private func serveAgain(
+    _ message: UnsafeMutableRawBufferPointer, _ request: RequestID, _ slow: SlowWork,
+    _ begins: (_ user: UInt32) -> Void
+  ) {
     let bytes = UnsafeRawBufferPointer(message)
     let isSuspect = served.map { $0.requests.isSuspect(request, of: $0.view) } ?? false
     if fileSystem.hasQueues, let queue = Wire.queue(for: bytes, in: fileSystem),
@@ -92,23 +110,45 @@ extension Session {
       queue.add(message, of: self, fileSystem.payer(of: header.caller.uid), connection: 0) {
         [fileSystem] in fileSystem.resentWait(by: -1)
       }
-    } else if !postpone(message, slow) {
+    } else if isSuspect || !postpone(message, request, slow) {
+      let user = fileSystem.payer(of: Wire.word(at: 24, of: bytes)).user
+      begins(user)
+      let before = monotonicNanoseconds()
       fileSystem.resentWait(by: 1)
       process(message)
-      return fileSystem.resentWait(by: -1)
+      fileSystem.resentWait(by: -1)
+      let time = monotonicNanoseconds() &- before
+      return slow.resentTime.withLock { $0[user, default: 0] &+= time }
     }
     // If it ends this worker too, no other one must be under way with it.
     if isSuspect, let served { served.requests.waitForAnswer(to: request, of: served.view) }
   }
 
-  /// Has a question that takes long answered in its user's turn; it changes nothing, so it may come late.
-  private func postpone(_ message: UnsafeMutableRawBufferPointer, _ slow: SlowWork) -> Bool {
+  /// Has a request served in its user's turn, if it is slow or its user has kept others waiting for long.
+  private func postpone(
+    _ message: UnsafeMutableRawBufferPointer, _ request: RequestID, _ slow: SlowWork
+  ) -> Bool {
     let bytes = UnsafeRawBufferPointer(message)
-    guard let header = Wire.Header(bytes), Wire.isLongAttribute(bytes, of: fileSystem),
-      let copy = try? WaitingRequest(
-        message, of: Payer(user: header.caller.uid), isKernelsOwn: true, in: slow.budget)
+    guard let header = Wire.Header(bytes), Wire.Opcode.mayWait(header.opcode), !fileSystem.hasBegun(request)
     else { return false }
-    slow.add(header.caller.uid, 0, isLong: true) { [weak self] in self?.process(copy.message) }
+    let payer = fileSystem.payer(of: header.caller.uid)
+    let kind: SlowKind
+    switch Wire.Pace(bytes, of: fileSystem) {
+    case .slow(let found): kind = found
+    case .quick:
+      let time = slow.resentTime.withLock { $0[payer.user] ?? 0 }
+      guard time >= Self.resentNanoseconds else { return false }
+      kind = .names
+    }
+    guard
+      let copy = try? WaitingRequest(
+        message, of: payer, isKernelsOwn: true, isWiped: fileSystem.hasQueues, in: slow.budget)
+    else { return false }
+    fileSystem.resentWait(by: 1)
+    slow.add(payer.user, 0, kind) { [weak self, fileSystem] in
+      self?.process(copy.message)
+      fileSystem.resentWait(by: -1)
+    }
     return true
   }
 }

@@ -12,6 +12,8 @@ internal import Synchronization
 //     over costs a wake-up. However many users there are, two who serve are left for the rest.
 //  2. All else waits without a thread, and is done by threads of its own. Users take turns, and one user has
 //     at most half of the threads, and of what keeps a CPU busy half of the CPUs (``SlowTurns``).
+//     The kernel holds the lock of a file or of a directory for some of it, for which anybody may have to
+//     wait. Of that only some waits, and more is refused (`Wire.Patience`); and names wait for names alone.
 //  3. These threads are started when they are first needed. They give way to those who serve what is quick,
 //     which on a busy CPU would wait for several of them otherwise, for milliseconds each time.
 //  4. A thread that waits for what its user holds does not count any more after a while (`StalledUsers`).
@@ -31,19 +33,31 @@ package final class SlowWork: Sendable {
     var watch = StallWatch()
     var turn: SlowTurns<Work>.Turn?
   }
+  /// Names and directories of a user wait for nothing else of theirs.
+  private struct Spot: Hashable {
+    let user: UInt32
+    let kind: SlowKind
+
+    init(_ user: UInt32, _ kind: SlowKind) {
+      self.user = user
+      self.kind = kind == .names || kind == .directories ? kind : .disk
+    }
+  }
   private struct State {
     var turns: SlowTurns<Work>
     /// How much each user has under way at once.
-    var onTheSpot: [UInt32: Int] = [:]
+    var onTheSpot: [Spot: Int] = [:]
     var spots = 0
+    /// How many threads wait, and have not been called.
     var idle = 0
     var threads: [Int: Running] = [:]
     var lastThread = 0
     var isStopped = false
+    /// Whether nothing begins yet that waits for its turn.
+    var isHeld = false
   }
   private let state: Condition<State>
   private let calls = Calls()
-  private let threadLimit: Int
   /// How much may be under way at once altogether, and how many reads and writes of one user.
   private let spotLimit: Int
   private let dataShare: Int
@@ -51,6 +65,8 @@ package final class SlowWork: Sendable {
   static let niceness: Int32 = 5
   let requests = RequestCounts()
   let budget: Budget
+  /// For how long each user has kept others waiting after another worker's end (`Session.resume`).
+  let resentTime = Mutex<[UInt32: UInt64]>([:])
 
   /// `servers` is how many threads serve what is not slow.
   package init(
@@ -60,20 +76,20 @@ package final class SlowWork: Sendable {
     self.budget = budget
     spotLimit = max(servers - 2, 1)
     dataShare = max(servers / 2, 1)
-    threadLimit = max(servers - 2, 2)
-    state = Condition(State(turns: SlowTurns(threads: threadLimit, cpus: cpus)))
+    state = Condition(State(turns: SlowTurns(threads: max(servers - 2, 2), cpus: cpus)))
   }
 
   /// How much is under way at once.
   var underWay: Int { spots.load(ordering: .relaxed) }
 
   /// Takes a place for work that is done at once; false if it has to wait for its turn.
-  package func begin(_ user: UInt32, isData: Bool = false, isLong: Bool = false) -> Bool {
+  package func begin(_ user: UInt32, _ kind: SlowKind = .disk, isData: Bool = false) -> Bool {
     state.withLock { state in
-      let own = state.onTheSpot[user] ?? 0
+      let own = state.onTheSpot[Spot(user, kind)] ?? 0
       guard own < (isData ? dataShare : 1), state.spots < spotLimit else { return false }
-      if isLong, state.turns.has(user) { return false }
-      state.onTheSpot[user] = own + 1
+      if kind == .long, state.turns.has(user) { return false }
+      if kind == .names, state.turns.has(user, kind) { return false }
+      state.onTheSpot[Spot(user, kind)] = own + 1
       state.spots += 1
       spots.store(state.spots, ordering: .relaxed)
       return true
@@ -81,10 +97,10 @@ package final class SlowWork: Sendable {
   }
 
   /// Gives the place back.
-  package func end(_ user: UInt32) {
+  package func end(_ user: UInt32, _ kind: SlowKind = .disk) {
     state.withLock { state in
-      let own = (state.onTheSpot[user] ?? 1) - 1
-      state.onTheSpot[user] = own > 0 ? own : nil
+      let own = (state.onTheSpot[Spot(user, kind)] ?? 1) - 1
+      state.onTheSpot[Spot(user, kind)] = own > 0 ? own : nil
       state.spots -= 1
       spots.store(state.spots, ordering: .relaxed)
     }
@@ -92,28 +108,49 @@ package final class SlowWork: Sendable {
 
   /// Has work done when it is its user's turn, and among theirs this connection's.
   ///
-  /// `isLong` says that it keeps a CPU busy; `ended` is called when it is done, or nobody waits for that.
+  /// `ended` is called when it is done, or nobody waits for that. False, and nothing comes of it, if `limit`
+  /// pieces of that kind wait for that user.
+  @discardableResult
   package func add(
-    _ user: UInt32, _ connection: UInt64, isLong: Bool = false,
+    _ user: UInt32, _ connection: UInt64, _ kind: SlowKind = .disk, limit: Int? = nil,
     ended: @escaping @Sendable () -> Void = {}, _ work: @escaping @Sendable () -> Void
-  ) {
-    let isIdle = state.withLock { state -> Bool in
-      state.turns.add(Work(user: user, run: work, ended: ended), user, connection, isLong: isLong)
-      if state.idle > 0 || state.isStopped { return true }
-      startThread(&state)
-      return false
+  ) -> Bool {
+    let work = Work(user: user, run: work, ended: ended)
+    let (isAdded, isIdle) = state.withLock { state -> (Bool, Bool) in
+      guard state.turns.add(work, user, connection, kind, limit: limit) else { return (false, false) }
+      if state.idle > 0 {
+        state.idle -= 1
+        return (true, true)
+      }
+      if state.isStopped { return (true, true) }
+      if !state.isHeld, state.turns.hasNext(kind) { startThread(&state) }
+      return (true, false)
     }
     if isIdle { calls.ring(1) }
+    return isAdded
   }
 
   private func startThread(_ state: inout State) {
-    guard state.threads.count < threadLimit else { return }
+    guard state.threads.count < state.turns.limit else { return }
     state.lastThread += 1
     let (number, running) = (state.lastThread, Running())
     if let thread = try? JoinableThread(name: "insula-slow", { self.run(number, running.thread) }) {
       state.threads[number] = running
       thread.detach()
     }
+  }
+
+  /// Has nothing begin that waits for its turn, until ``goOn()``.
+  func hold() { state.withLock { $0.isHeld = true } }
+
+  func goOn() {
+    let idle = state.withLock { state in
+      state.isHeld = false
+      for kind in SlowKind.allCases where state.turns.hasNext(kind) { startThread(&state) }
+      defer { state.idle = 0 }
+      return state.idle
+    }
+    calls.ring(idle)
   }
 
   /// Ends the threads; what they are at is finished first, what waits is not begun.
@@ -161,7 +198,8 @@ package final class SlowWork: Sendable {
     while true {
       let (turn, isOver) = state.withLock { state -> (SlowTurns<Work>.Turn?, Bool) in
         if state.isStopped || thread.isLost { return (nil, true) }
-        let turn = state.turns.next()
+        let turn = state.isHeld ? nil : state.turns.next()
+        if let turn, state.idle == 0, state.turns.hasNext(turn.kind) { startThread(&state) }
         if turn == nil { state.idle += 1 }
         state.threads[number]?.turn = turn
         return (turn, false)
@@ -169,7 +207,6 @@ package final class SlowWork: Sendable {
       if isOver { return state.change { $0.threads[number] = nil } }
       guard let turn else {
         calls.wait()
-        state.withLock { $0.idle -= 1 }
         continue
       }
       thread.begin(turn.work.user, isSlow: true)

@@ -10,6 +10,7 @@ struct Turns<Work> {
     /// The connections that have work waiting, the next one first.
     var connections = Line<UInt64>()
     var underWay = 0
+    var count = 0
   }
   private var users: [UInt32: User] = [:]
   /// The users who have work waiting, the next one first.
@@ -24,12 +25,16 @@ struct Turns<Work> {
     if known.connections.isEmpty { order.append(user) }
     if known.waiting[connection] == nil { known.connections.append(connection) }
     known.waiting[connection, default: Line()].append(work)
+    known.count += 1
     users[user] = known
     waiting += 1
   }
 
   /// Whether a user has work that waits or is under way.
   func has(_ user: UInt32) -> Bool { users[user] != nil }
+
+  /// How much work of a user waits.
+  func waiting(of user: UInt32) -> Int { users[user]?.count ?? 0 }
 
   /// Whether ``next()`` would give something.
   var hasNext: Bool {
@@ -53,6 +58,7 @@ struct Turns<Work> {
         known.connections.append(connection)
       }
       known.underWay += 1
+      known.count -= 1
       waiting -= 1
       return (work, user)
     }

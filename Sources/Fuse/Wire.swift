@@ -21,6 +21,7 @@ enum Wire {
     static let lookup: UInt32 = 1
     static let forget: UInt32 = 2
     static let attributes: UInt32 = 3
+    static let setAttributes: UInt32 = 4
     static let makeDirectory: UInt32 = 9
     static let removeName: UInt32 = 10
     static let removeDirectory: UInt32 = 11
@@ -29,11 +30,15 @@ enum Wire {
     static let read: UInt32 = 15
     static let write: UInt32 = 16
     static let release: UInt32 = 18
+    static let synchronize: UInt32 = 20
     static let releaseDirectory: UInt32 = 29
+    static let synchronizeDirectory: UInt32 = 30
     static let initialize: UInt32 = 26
     static let interrupt: UInt32 = 36
     static let forgetSeveral: UInt32 = 42
+    static let allocate: UInt32 = 43
     static let renameWithFlags: UInt32 = 45
+    static let copyRange: UInt32 = 47
     static let tmpfile: UInt32 = 51
     static let statx: UInt32 = 52
     static let copyRange64: UInt32 = 53
@@ -62,35 +67,65 @@ enum Wire {
   }
 
   /// How long a request takes usually.
-  enum Pace {
+  enum Pace: Equatable {
     case quick
-    /// It moves data that a client waits for.
-    case data
-    /// It waits for a disk.
-    case slow
-    /// It keeps a CPU busy: it moves, takes or gives back as much as it can.
-    case long
+    /// Only reads and writes are `.disk`.
+    case slow(SlowKind)
 
     init(_ message: UnsafeRawBufferPointer, of files: any FileSystem) {
       switch Wire.word(at: 4, of: message) {
-      // Read, write.
-      case 15, 16: self = .data
-      // Fsync, fsyncdir.
-      case 20, 30: self = .slow
-      // Fallocate, copy_file_range in its two forms.
-      case 43, 47, Opcode.copyRange64: self = .long
-      // Setattr with a size (FATTR_SIZE), and an open that truncates.
-      case 4: self = Wire.word(at: headerSize, of: message) & 1 << 3 != 0 ? .long : .quick
-      case 14: self = Wire.word(at: headerSize, of: message) & UInt32(O_TRUNC) != 0 ? .long : .quick
+      case 15, Opcode.write: self = .slow(.disk)
+      case Opcode.synchronize: self = Wire.changesNothing(message, of: files) ? .quick : .slow(.files)
+      case Opcode.synchronizeDirectory:
+        self = Wire.changesNothing(message, of: files) ? .quick : .slow(.directories)
+      case Opcode.allocate, Opcode.copyRange, Opcode.copyRange64: self = .slow(.long)
+      // With a size (FATTR_SIZE), and an open that truncates.
+      case Opcode.setAttributes:
+        self = Wire.word(at: headerSize, of: message) & 1 << 3 != 0 ? .slow(.long) : .quick
+      case 14: self = Wire.word(at: headerSize, of: message) & UInt32(O_TRUNC) != 0 ? .slow(.long) : .quick
       case Opcode.rename, Opcode.renameWithFlags:
         let parent = NodeID(Wire.longWord(at: 16, of: message))
         let newParent = NodeID(Wire.longWord(at: headerSize, of: message))
-        self = files.isLongRename(from: parent, to: newParent) ? .long : .quick
+        self = files.isLongRename(from: parent, to: newParent) ? .slow(.names) : .quick
       // Getxattr of what is not stored.
-      case 22: self = Wire.isLongAttribute(message, of: files) ? .long : .quick
+      case 22: self = Wire.isLongAttribute(message, of: files) ? .slow(.long) : .quick
       default: self = .quick
       }
     }
+  }
+
+  /// How much a request waits for at most, while the kernel holds the lock of a file or of a directory.
+  struct Patience {
+    /// So much of its user and its kind waits already.
+    let limit: Int
+    /// What is answered beyond that: something that has whoever asks do it otherwise, or ask again.
+    let error: Errno
+
+    /// Nil for what the kernel holds nothing for that others need.
+    init?(_ opcode: UInt32) {
+      switch opcode {
+      // The kernel copies by itself then, for this call alone, and piece by piece.
+      case Opcode.copyRange, Opcode.copyRange64: (limit, error) = (4, .EXDEV)
+      case Opcode.setAttributes, Opcode.allocate: (limit, error) = (32, .EINTR)
+      // A disk serves many at once.
+      case Opcode.synchronize: (limit, error) = (256, .EINTR)
+      case Opcode.synchronizeDirectory: (limit, error) = (64, .EINTR)
+      case Opcode.rename, Opcode.renameWithFlags: (limit, error) = (16, .EBUSY)
+      default: return nil
+      }
+    }
+  }
+
+  /// Whether a request is to write to the disk what its caller can't have changed.
+  ///
+  /// The kernel holds the file or the directory meanwhile, which are others'.
+  private static func changesNothing(
+    _ message: UnsafeRawBufferPointer, of files: any FileSystem
+  ) -> Bool {
+    guard let header = Header(message) else { return false }
+    let handle = HandleID(longWord(at: headerSize, of: message))
+    return !files.mayHaveChanged(
+      header.node, handle: header.opcode == Opcode.synchronize ? handle : nil, header.caller)
   }
 
   /// Whether this is a question for an attribute that has to be worked out.

@@ -47,8 +47,13 @@ final class Worker: Sendable {
   let current = Mutex<Current?>(nil)
   struct Current {
     let served: ServedSession
-    /// For whom it has a place in ``SlowWork``.
-    var place: UInt32?
+    /// For whom and for what it has a place in ``SlowWork``.
+    var place: Place?
+  }
+
+  struct Place {
+    let user: UInt32
+    let kind: SlowKind
   }
 
   /// `stopping` becomes readable when the pool stops; a worker of the reserve never sits down.
@@ -212,23 +217,22 @@ final class Worker: Sendable {
     {
       return serveApart(request, in: served, queue, helpers)
     }
-    guard request.pace != .quick else {
+    guard case .slow(let kind) = request.pace else {
       beforehand()
       return serve(served.session, request)
     }
-    let pace = request.pace
     let payer = served.session.fileSystem.payer(of: request.user)
-    guard helpers.slow.begin(payer.user, isData: pace == .data, isLong: pace == .long) else {
-      return serveLater(request, in: served, helpers, payer)
+    guard helpers.slow.begin(payer.user, kind, isData: kind == .disk) else {
+      return serveLater(request, kind, in: served, helpers, payer)
     }
-    current.withLock { $0?.place = payer.user }
-    defer { if let user = takePlace() { helpers.slow.end(user) } }
+    current.withLock { $0?.place = Place(user: payer.user, kind: kind) }
+    defer { if let place = takePlace() { helpers.slow.end(place.user, place.kind) } }
     beforehand()
     serve(served.session, request)
   }
 
-  /// For whom the worker has a place in ``SlowWork``, which the caller gives back.
-  private func takePlace() -> UInt32? {
+  /// The worker's place in ``SlowWork``, which the caller gives back.
+  private func takePlace() -> Place? {
     current.withLock { current in
       defer { current?.place = nil }
       return current?.place
@@ -247,7 +251,7 @@ final class Worker: Sendable {
   }
 
   private func serveLater(
-    _ request: Request, in served: ServedSession, _ helpers: Helpers, _ payer: Payer
+    _ request: Request, _ kind: SlowKind, in served: ServedSession, _ helpers: Helpers, _ payer: Payer
   ) {
     let waiting: WaitingRequest
     do throws(Errno) {
@@ -262,11 +266,16 @@ final class Worker: Sendable {
     served.enter()
     let (slow, sessions) = (helpers.slow, helpers.sessions)
     let (opcode, client) = (request.opcode, request.client)
-    slow.add(
-      payer.user, served.key, isLong: request.pace == .long, ended: { sessions.leave(served) }
+    let patience = Wire.Patience(opcode)
+    let isAdded = slow.add(
+      payer.user, served.key, kind, limit: patience?.limit, ended: { sessions.leave(served) }
     ) { [traces] in
       traces.serve(opcode, from: client) { served.session.process(waiting.message) }
       slow.requests.add(opcode)
+    }
+    if !isAdded, let patience {
+      served.session.refuse(UnsafeRawBufferPointer(request.message), patience.error)
+      sessions.leave(served)
     }
   }
 

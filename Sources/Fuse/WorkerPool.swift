@@ -91,6 +91,7 @@ package final class WorkerPool: Sendable {
 
   /// Starts the threads.
   package func start() throws(Errno) {
+    slow.goOn()
     let workers = workers
     for worker in workers { try start(worker) }
     guard workers.count > 1 else { return }
@@ -128,7 +129,7 @@ package final class WorkerPool: Sendable {
       state.running.remove(ObjectIdentifier(worker))
     }
     guard let current else { return }
-    if let place = current.place { slow.end(place) }
+    if let place = current.place { slow.end(place.user, place.kind) }
     sessions.leave(current.served)
   }
 
@@ -178,7 +179,7 @@ package final class WorkerPool: Sendable {
     }
     session.postponed.begin { [weak served, slow, sessions] user, work in
       guard let served, served.enterAgain() else { return false }
-      slow.add(user, served.key, isLong: true) {
+      slow.add(user, served.key, .names) {
         work()
         sessions.leave(served)
       }

@@ -97,7 +97,12 @@ extension FakeFiles {
     try ask("lookup", parent, name.text, Int64(caller.uid))
     return Self.entry
   }
-  func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool { false }
+  /// A directory in which renames take long, and one that nobody may change.
+  static let longDirectory = NodeID(77), othersDirectory = NodeID(78)
+  func isLongRename(from parent: NodeID, to newParent: NodeID) -> Bool { parent == Self.longDirectory }
+  func mayHaveChanged(_ node: NodeID, handle: HandleID?, _ caller: Caller) -> Bool {
+    node != Self.othersDirectory
+  }
   func isLongAttribute(_ name: Name) -> Bool { name.text == "system.long" }
   func forget(_ node: NodeID, count: UInt64) { note("forget", node, "", Int64(clamping: count)) }
   func attributes(of node: NodeID, handle: HandleID?, by caller: Caller) throws(Errno) -> Attributes {

@@ -62,7 +62,7 @@ struct WireTests {
   func attributesMayBeLong(opcode: UInt32, name: String, isLong: Bool) {
     var bytes = words(0, opcode) + [UInt8](repeating: 0, count: 40) + Array(name.utf8)
     let pace = bytes.withUnsafeMutableBytes { Wire.Pace(UnsafeRawBufferPointer($0), of: FakeFiles()) }
-    #expect(pace == (isLong ? .long : .quick))
+    #expect(pace == (isLong ? .slow(.long) : .quick))
   }
 
   @Test func absentEntryHasNoNode() {

@@ -2,7 +2,7 @@
 // Copyright the Insula authors
 
 internal import CLinux
-internal import Fuse
+package import Fuse
 internal import Glibc
 internal import LinuxIO
 internal import Synchronization
@@ -199,4 +199,5 @@ extension View {
   func left(by request: RequestID) -> Intent? { volume.intents.left(by: request, view: number) }
 
   package func resentWait(by change: Int) { volume.intents.resentWait(by: change) }
+  package func hasBegun(_ request: RequestID) -> Bool { left(by: request) != nil }
 }

@@ -76,6 +76,19 @@ extension View {
     }
   }
 
+  package func mayHaveChanged(_ node: NodeID, handle: HandleID?, _ caller: Caller) -> Bool {
+    if caller.uid == 0 { return true }
+    if let handle, let file = try? files.find(handle), file.access.writes { return true }
+    // What a program serves may have it wait, and this is asked by those who serve everybody.
+    guard let object = try? nodes.reference(to: node), !object.isOnVolume,
+      let status = try? judgedStatus(of: object),
+      let judged = try? self.object(status, object), judged.uid != caller.uid
+    else { return true }
+    let changes: [Rights] =
+      judged.isDirectory ? [.addFile, .addSubdirectory, .deleteChild] : [.write, .append]
+    return changes.contains { gate.denial(of: $0, on: judged, to: caller) == nil }
+  }
+
   package func synchronize(_ node: NodeID, handle: HandleID, dataOnly: Bool) throws(Errno) {
     let file = try files.find(handle)
     try withFile(file, .read, by: nil) { (fd) throws(Errno) in

@@ -108,16 +108,20 @@ extension View {
     .absent(validity: min(memory.absenceValidity(validity), Absences.validity))
   }
 
+  /// How many directories of one user wait to be read; the kernel holds each of them meanwhile.
+  private static let mostReadings = 16
+
   /// Has a request wait until its large directories are read, in its user's turn.
   func waitForSpellings(_ request: PostponableRequest) -> Bool {
     guard let spellings = volume.spellings,
       let kept = try? request.keep(for: payer(request.caller), in: volume.budget)
     else { return false }
-    let (directories, user) = (request.nodes, request.caller.uid)
+    let (directories, user) = (request.nodes, payer(request.caller).user)
     for node in directories {
       if let number = nodes.number(of: node), spellings.wait(kept, for: number) { return true }
     }
-    volume.slow.add(user, UInt64(number), isLong: true) { [volume, nodes] in
+    let isAdded = volume.slow.add(user, UInt64(number), .names, limit: Self.mostReadings) {
+      [volume, nodes] in
       for node in directories {
         guard let directory = try? nodes.reference(to: node),
           !volume.learnSpellings(in: directory.fd, directory.number, for: user)
@@ -127,6 +131,7 @@ extension View {
       spellings.giveTurn(to: kept.caller.request)
       kept.serveAgain()
     }
+    if !isAdded { kept.refuse(.EBUSY) }
     return true
   }
 
