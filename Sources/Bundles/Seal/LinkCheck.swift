@@ -7,8 +7,9 @@ internal import LinuxIO
 struct LinkCheck {
   /// How many links one link may lead through.
   private static let limit = 40
-  /// How many bytes of paths all links may lead through together: less than a second's work. Bundles have some
-  /// thousands of links at most, which lead through a few short names each.
+  /// How many bytes of paths all links may lead through together: less than a second's work.
+  ///
+  /// Bundles have some thousands of links at most, which lead through a few short names each.
   private static let maxBytes = 256 << 20
 
   private let bounds: VerificationBounds?

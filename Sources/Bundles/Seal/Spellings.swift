@@ -6,8 +6,8 @@ internal import LinuxIO
 // Names that mean the same file to some, or lead somewhere else.
 
 extension ResourceSeal.Entry {
-  /// Paths go down, name by name, and are no longer or deeper than those of what can be installed: an optional
-  /// entry need not be there.
+  /// Paths go down, name by name, and are no longer or deeper than those of what can be installed: an
+  /// optional entry need not be there.
   static func checkPath(_ path: String) throws(Finding) {
     // Along the bytes, since there are tens of thousands of paths: where the name began, and whether it has
     // only dots.

@@ -105,8 +105,9 @@ final class Grants: Sendable {
   private let count = Atomic<Int>(0)
   /// Through which directories the grants lead, by their names and by their previous names.
   private let directories: DirectoryCounts
-  /// Which names somebody changes; see rule 5. It is taken inside `state`, and by every rename: so it is never
-  /// held for longer than a path is read.
+  /// Which names somebody changes; see rule 5.
+  ///
+  /// It is taken inside `state`, and by every rename: so it is never held for longer than a path is read.
   let changes = OrderedMutex(.leaf, NamesUnderWay())
   let moving = GrantMoves()
   let looks = GrantLooks()
