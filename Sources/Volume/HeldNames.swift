@@ -5,6 +5,7 @@ internal import Fuse
 internal import LinuxIO
 internal import Policy
 internal import Store
+internal import Synchronization
 
 /// What names stood for when the view of a backup first had them, until that ends.
 ///
