@@ -11,22 +11,11 @@ internal import Testing
 /// user can't do it again for a while.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .mayTake(seconds: 240))
 struct LockHolderTests {
-  let run: RunFixture
-  let other: TemporaryAccount
+  private let fixture: TwoHolders
+  private var run: RunFixture { fixture.run }
+  private var other: TemporaryAccount { fixture.other }
 
-  init() throws {
-    let other = try TemporaryAccount()
-    run = try RunFixture(before: { LockHolding.ended([$0, other.account, RunFixture.root]) })
-    self.other = other
-    try run.succeed("user", "add", other.account.name, "--store", run.mounted.store)
-  }
-
-  /// Whether the kernel passes anything through here.
-  private func passesThrough() throws -> Bool {
-    let passes = try run.mounted.flag("passthrough")
-    if !passes { print("skipped: the kernel passes nothing through here, so no user holds such a lock") }
-    return passes
-  }
+  init() throws { fixture = try TwoHolders() }
 
   /// A directory that a user has in the tree, with a file called "held" and one called "late".
   private func directory(of user: Account) throws -> String {
@@ -47,7 +36,7 @@ struct LockHolderTests {
   ///
   /// The second time nothing waits: no lock is held by memory of theirs.
   @Test(arguments: [false, true]) func holdersAreEnded(isSynchronous: Bool) throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let users = [run.user, other.account]
     let directories = try users.map(directory)
     var holders: [LockHolding.Background] = []
@@ -83,7 +72,7 @@ struct LockHolderTests {
 
   /// What they read and write afterwards is what others do, whoever has the file open.
   @Test func holdersReadAndWriteAsBefore() throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let shared = run.mounted.path("Users/Shared/both")
     let made = try run.shell("echo first >'\(shared)' && chmod 666 '\(shared)'", as: other.account)
     try #require(made.ending == .ok, "\(made)")
@@ -111,7 +100,7 @@ struct LockHolderTests {
 
   /// A file that was open before is still passed through: whoever uses that loses all processes.
   @Test func whoDoesItAgainLosesAllProcesses() throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let directory = try directory(of: run.user)
     let temporary = run.mounted.temporary
     let bystander = try LockHolding.Background(
@@ -142,7 +131,7 @@ struct LockHolderTests {
 
   /// Root's own are named, and left alone.
   @Test func rootsHolderIsNamed() throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let directory = try directory(of: run.user)
     let holder = try LockHolding.hold(
       ["read:\(directory)/held"], as: RunFixture.root, run.mounted.temporary)
@@ -158,7 +147,7 @@ struct LockHolderTests {
 
   /// A program whose memory is slow is in nobody's way for long, whoever makes the daemon look.
   @Test func slowMemoryIsLeftAlone() throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let directories = try [run.user, other.account].map(directory)
     let temporary = run.mounted.temporary
     let slow = try LockHolding.hold(

@@ -11,21 +11,11 @@ internal import Testing
 /// file, and with it all renames, wait for what may never come.
 @Suite(.enabled(if: MountedStore.isPossible, "mounting needs root and /dev/fuse"), .mayTake(seconds: 240))
 struct PipeHolderTests {
-  let run: RunFixture
-  let other: TemporaryAccount
+  private let fixture: TwoHolders
+  private var run: RunFixture { fixture.run }
+  private var other: TemporaryAccount { fixture.other }
 
-  init() throws {
-    let other = try TemporaryAccount()
-    run = try RunFixture(before: { LockHolding.ended([$0, other.account, RunFixture.root]) })
-    self.other = other
-    try run.succeed("user", "add", other.account.name, "--store", run.mounted.store)
-  }
-
-  private func passesThrough() throws -> Bool {
-    let passes = try run.mounted.flag("passthrough")
-    if !passes { print("skipped: the kernel passes nothing through here, so no user holds such a lock") }
-    return passes
-  }
+  init() throws { fixture = try TwoHolders() }
 
   /// A directory that a user has in the tree, with two others in it.
   private func directory(of user: Account) throws -> String {
@@ -48,26 +38,32 @@ struct PipeHolderTests {
     return Double(monotonicNanoseconds() - begin) / 1e9
   }
 
+  /// Has the user begin with what waits for a lock, and the other one with what waits behind that: it is done
+  /// as soon as the lock is free.
+  private func letOthersWait(for words: [String], _ command: String) throws {
+    let temporary = run.mounted.temporary
+    let waiting = try LockHolding.Background(
+      words, as: run.user, output: temporary.appending("waiting"), temporary)
+    #expect(eventually { isStuck(waiting) })
+    let seconds = try time(command, as: other.account)
+    #expect(seconds > 1.5 && seconds < 40)
+    try waiting.end()
+  }
+
   /// A rename that waits for such a file has all renames of the tree wait.
   ///
   /// The program is paused, and loses nothing; another one that waits so is nobody's concern.
   @Test func othersRenamesGoOn() throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let directories = try [run.user, other.account].map(directory)
     let temporary = run.mounted.temporary
     let bystander = try LockHolding.holdByPipe(
       [directories[1] + "/slow"], as: other.account, temporary, called: "bystander")
     let holder = try LockHolding.holdByPipe(
       [directories[0] + "/held"], as: run.user, temporary, called: "held")
-    let waiting = try LockHolding.Background(
-      ["mv", "-f", directories[0] + "/one/f", directories[0] + "/held"], as: run.user,
-      output: temporary.appending("waiting"), temporary)
-    // It is on its way: the name has gone when it is done.
-    #expect(
-      eventually { isStuck(waiting) })
-    let seconds = try time("mv '\(directories[1])/one/f' '\(directories[1])/two/f'", as: other.account)
-    #expect(seconds > 1.5 && seconds < 40)
-    try waiting.end()
+    try letOthersWait(
+      for: ["mv", "-f", directories[0] + "/one/f", directories[0] + "/held"],
+      "mv '\(directories[1])/one/f' '\(directories[1])/two/f'")
     #expect(holder.process.isRunning && bystander.process.isRunning)
     #expect(eventually { run.mounted.daemonLog?.contains("\(run.user.name)'s process") == true })
     let log = try #require(run.mounted.daemonLog)
@@ -91,7 +87,7 @@ struct PipeHolderTests {
   /// Removing such a file in a directory of all users has that directory wait; whoever does that again, with
   /// a file that was open before, loses the process.
   @Test func whoDoesItAgainLosesTheProcess() throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let shared = run.mounted.path("Users/Shared")
     let temporary = run.mounted.temporary
     let holder = try LockHolding.holdByPipe(
@@ -101,13 +97,7 @@ struct PipeHolderTests {
         try #require(FileManager.default.createFile(atPath: "\(shared)/go", contents: nil))
         #expect(eventually { pipesOf(holder) == 2 })
       }
-      let waiting = try LockHolding.Background(
-        ["rm", "-f", "\(shared)/\(name)"], as: run.user, output: temporary.appending("rm"), temporary)
-      #expect(
-        eventually { isStuck(waiting) })
-      let seconds = try time("touch '\(shared)/new-\(name)'", as: other.account)
-      #expect(seconds > 1.5 && seconds < 40)
-      try waiting.end()
+      try letOthersWait(for: ["rm", "-f", "\(shared)/\(name)"], "touch '\(shared)/new-\(name)'")
       if !isAgain { #expect(holder.process.isRunning) }
     }
     holder.process.waitUntilExit()
@@ -125,18 +115,13 @@ struct PipeHolderTests {
 
   /// A file that is written from memory which never comes: no thread of the daemon waits for its lock.
   @Test func whoWritesFromSilentMemoryIsEnded() throws {
-    guard try passesThrough() else { return }
+    guard try fixture.passesThrough() else { return }
     let directories = try [run.user, other.account].map(directory)
     let temporary = run.mounted.temporary
     let holder = try LockHolding.hold([directories[0] + "/held"], as: run.user, temporary)
-    let waiting = try LockHolding.Background(
-      ["mv", "-f", directories[0] + "/one/f", directories[0] + "/held"], as: run.user,
-      output: temporary.appending("waiting"), temporary)
-    #expect(
-      eventually { isStuck(waiting) })
-    let seconds = try time("mv '\(directories[1])/one/f' '\(directories[1])/two/f'", as: other.account)
-    #expect(seconds > 1.5 && seconds < 40)
-    try waiting.end()
+    try letOthersWait(
+      for: ["mv", "-f", directories[0] + "/one/f", directories[0] + "/held"],
+      "mv '\(directories[1])/one/f' '\(directories[1])/two/f'")
     try holder.end()
     #expect(eventually { run.mounted.daemonLog?.contains("\(run.user.name)'s process") == true })
   }

@@ -108,6 +108,7 @@ struct LockHolderSearch {
       pauseThread(milliseconds: 100)
       note(Set(threads.map(\.process)).subtracting(others), of: user)
     }
+    paused.end()
     return others
   }
 
@@ -117,7 +118,7 @@ struct LockHolderSearch {
     let what = "\(names(processes)) held up others: waiting for a pipe, it had the lock of a file"
     guard user != 0 else { return DaemonLog.write("root's \(what)") }
     let times = holders.add(user)
-    let name = LocalAccounts.users.name(of: user) ?? "user \(user)"
+    let name = name(of: user)
     DaemonLog.write(
       "\(name)'s \(what)\(times > 1 ? ", not for the first time in this hour; it is ended" : ""). "
         + "For an hour the kernel reads and writes nothing for \(name) by itself")
@@ -188,7 +189,7 @@ struct LockHolderSearch {
 
   private func end(_ processes: Set<Int32>, of user: UInt32) {
     let isRepeated = holders.add(user) > 2
-    let name = LocalAccounts.users.name(of: user) ?? "user \(user)"
+    let name = name(of: user)
     DaemonLog.write(
       "\(name)'s \(names(processes)) is ended: \(Self.reason), and waits there for memory of its own while "
         + "others wait. For an hour the kernel reads and writes nothing for \(name) by itself")
@@ -212,6 +213,8 @@ struct LockHolderSearch {
     // It has the number still if it can be signalled.
     try? handle.use { (handle) throws(Errno) in try handle.send(signal: SIGKILL) }
   }
+
+  private func name(of user: UInt32) -> String { LocalAccounts.users.name(of: user) ?? "user \(user)" }
 
   private func names(_ processes: Set<Int32>) -> String {
     processes.inOrder(by: <).map { process in

@@ -26,6 +26,9 @@ struct PausedThreads: ~Copyable {
     (self.paused, self.others) = (paused, others)
   }
 
+  /// Lets them go, and not before: nothing else says how long this lives.
+  consuming func end() {}
+
   deinit { for thread in paused { _ = clx_ptrace(Self.detach, thread, 0) } }
 
   private static func pause(_ thread: Int32, until end: UInt64) -> Bool {
