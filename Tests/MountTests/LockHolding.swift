@@ -34,7 +34,14 @@ enum LockHolding {
 
     func end() throws {
       try input.fileHandleForWriting.close()
-      process.waitUntilExit()
+      try #require(hasEnded(), "it goes on although its input has ended")
+    }
+
+    /// Whether it ends by itself; one that does not is killed, so that nothing waits for it for ever.
+    func hasEnded() -> Bool {
+      if eventually({ !process.isRunning }) { return true }
+      kill(process.processIdentifier, SIGKILL)
+      return false
     }
   }
 

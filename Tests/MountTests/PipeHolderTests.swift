@@ -95,12 +95,12 @@ struct PipeHolderTests {
     for (name, isAgain) in [("held", false), ("late", true)] {
       if isAgain {
         try #require(FileManager.default.createFile(atPath: "\(shared)/go", contents: nil))
-        #expect(eventually { pipesOf(holder) == 2 })
+        try #require(eventually { pipesOf(holder) == 2 })
       }
       try letOthersWait(for: ["rm", "-f", "\(shared)/\(name)"], "touch '\(shared)/new-\(name)'")
       if !isAgain { #expect(holder.process.isRunning) }
     }
-    holder.process.waitUntilExit()
+    try #require(holder.hasEnded(), "\(run.mounted.daemonLog ?? "")")
     #expect(holder.process.terminationReason == .uncaughtSignal)
     #expect(eventually { run.mounted.daemonLog?.contains("is ended") == true })
   }

@@ -35,7 +35,9 @@ struct LockHolderSearch {
   init(_ holders: LockHolders, _ stuck: [WaitingThread], _ strangers: [LockWaiters.Thread]) {
     self.holders = holders
     let others = strangers.prefix(Self.maxLooks).compactMap { WaitingThread($0.process, $0.thread) }
-    self.stuck = stuck + others.filter(\.waitsForFile)
+    self.stuck =
+      stuck
+      + others.filter { $0.waitsForFile && (Self.account(of: $0.process).map(Self.isLookedAt) ?? false) }
   }
 
   /// Whether somebody is found.
@@ -51,7 +53,12 @@ struct LockHolderSearch {
       // One that gets on is slow, and not in the way for long.
       let held = found.memory.filter { first[user]?.memory.contains($0) == true }
       holding[user] = Set(held.map(\.process))
-      if !found.pipes.isEmpty { holding[user, default: []].formUnion(pause(found.pipes, of: user)) }
+    }
+    // One user after the other until others get on: the rest are in nobody's way, or the next search tells.
+    for (user, found) in second.shuffled() where !found.pipes.isEmpty {
+      let (left, hasHeld) = pause(found.pipes, of: user)
+      holding[user, default: []].formUnion(left)
+      if hasHeld { break }
     }
     if holding.values.allSatisfy(\.isEmpty) { holding = takingTurns(first, second) }
     for (user, processes) in holding where !processes.isEmpty {
@@ -92,14 +99,15 @@ struct LockHolderSearch {
 
   /// Has threads of a user's that wait for pipes let go of their locks for a moment.
   ///
-  /// The processes that did not are the result.
-  private func pause(_ threads: [WaitingThread], of user: UInt32) -> Set<Int32> {
+  /// The processes that did not are the result, and whether others got on.
+  private func pause(_ threads: [WaitingThread], of user: UInt32) -> (left: Set<Int32>, hasHeld: Bool) {
     let waited = stuck.filter { $0.again != nil }
     let paused = PausedThreads(threads, until: monotonicNanoseconds() + 3_000_000_000)
-    let end = monotonicNanoseconds() + 500_000_000
-    var hasHeld = false
-    while !hasHeld, millisecondsLeft(until: end) > 0 {
-      pauseThread(milliseconds: 20)
+    // A thread that has stopped has let go, and has woken who waited. What gets on later does so for something
+    // else.
+    var hasHeld = waited.contains { $0.again == nil }
+    if !hasHeld {
+      pauseThread(milliseconds: 10)
       hasHeld = waited.contains { $0.again == nil }
     }
     let others = Set(paused.others.map(\.process))
@@ -109,7 +117,7 @@ struct LockHolderSearch {
       note(Set(threads.map(\.process)).subtracting(others), of: user)
     }
     paused.end()
-    return others
+    return (others, hasHeld)
   }
 
   /// A user has held a lock while waiting for a pipe.
@@ -127,8 +135,18 @@ struct LockHolderSearch {
   }
 
   /// Who is to answer for a process, by the user who has started it; nil if it has ended.
-  private func account(of process: Int32) -> UInt32? {
+  private static func account(of process: Int32) -> UInt32? {
     ProcessID.user(of: process).map { SubordinateUsers.ofThisMachine.holder(of: $0) }
+  }
+
+  /// Whether processes of a user count; only tests leave some out, since others run beside them.
+  private static func isLookedAt(_ user: UInt32) -> Bool {
+    #if DEBUG
+      if let users = getenv("INSULA_LOCK_HOLDERS").map({ String(cString: $0).parts(between: ",") }) {
+        return users.contains { $0 == "\(user)" }
+      }
+    #endif
+    return true
   }
 
   // MARK: Looking
@@ -169,19 +187,13 @@ struct LockHolderSearch {
     _ = state.wait(milliseconds: millisecondsLeft(until: end)) { $0.looks == 0 }
     var found: [UInt32: Found] = [:]
     for thread in state.withLock({ $0.found }) {
-      guard let user = account(of: thread.process) else { continue }
+      guard let user = Self.account(of: thread.process), Self.isLookedAt(user) else { continue }
       if thread.hold == .pipe {
         found[user, default: Found()].pipes.append(thread)
       } else {
         found[user, default: Found()].memory.append(thread)
       }
     }
-    #if DEBUG
-      // Tests that run beside each other have holders of their own.
-      if let users = getenv("INSULA_LOCK_HOLDERS").map({ String(cString: $0).parts(between: ",") }) {
-        return found.filter { user, _ in users.contains { $0 == "\(user)" } }
-      }
-    #endif
     return found
   }
 
@@ -201,7 +213,7 @@ struct LockHolderSearch {
     DaemonLog.write("all processes of \(name) are ended: it was the third time in this hour")
     // What is started meanwhile is found by the next round.
     for _ in 0..<3 {
-      for process in ProcessID.numbers(in: "/proc") where account(of: process) == user {
+      for process in ProcessID.numbers(in: "/proc") where Self.account(of: process) == user {
         kill(process, of: user)
       }
     }
@@ -209,7 +221,7 @@ struct LockHolderSearch {
 
   /// Kills a process of a user's, whichever has the number by then.
   private func kill(_ process: Int32, of user: UInt32) {
-    guard let handle = try? SharedFD(ProcessID.open(process)), account(of: process) == user else { return }
+    guard let handle = try? SharedFD(ProcessID.open(process)), Self.account(of: process) == user else { return }
     // It has the number still if it can be signalled.
     try? handle.use { (handle) throws(Errno) in try handle.send(signal: SIGKILL) }
   }

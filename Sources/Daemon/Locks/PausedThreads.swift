@@ -21,7 +21,7 @@ struct PausedThreads: ~Copyable {
   init(_ threads: [WaitingThread], until end: UInt64) {
     var (paused, others): ([Int32], [WaitingThread]) = ([], [])
     for thread in threads {
-      if Self.pause(thread.thread, until: end) { paused.append(thread.thread) } else { others.append(thread) }
+      if Self.pause(thread, until: end) { paused.append(thread.thread) } else { others.append(thread) }
     }
     (self.paused, self.others) = (paused, others)
   }
@@ -31,7 +31,8 @@ struct PausedThreads: ~Copyable {
 
   deinit { for thread in paused { _ = clx_ptrace(Self.detach, thread, 0) } }
 
-  private static func pause(_ thread: Int32, until end: UInt64) -> Bool {
+  private static func pause(_ waiting: WaitingThread, until end: UInt64) -> Bool {
+    let thread = waiting.thread
     // Another one of us may have it.
     while clx_ptrace(seize, thread, 0) != 0 {
       if errno != EPERM || millisecondsLeft(until: end) == 0 { return errno == ESRCH }
@@ -43,8 +44,11 @@ struct PausedThreads: ~Copyable {
       var status: Int32 = 0
       // It has stopped, or ended.
       if waitpid(thread, &status, WNOHANG | allKinds) != 0 { return true }
-      // It is let go when this process ends.
-      if millisecondsLeft(until: last) == 0 { return false }
+      // It is let go when this process ends. One that has left its call, and has no processor yet, stops.
+      if millisecondsLeft(until: last) == 0 {
+        if waiting.again != nil { return false }
+        if millisecondsLeft(until: end) == 0 { return true }
+      }
       pauseThread(milliseconds: 2)
     }
   }

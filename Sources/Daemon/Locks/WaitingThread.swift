@@ -17,13 +17,15 @@ struct WaitingThread: Hashable {
   /// The functions that it is in, the innermost first.
   private let stack: String
 
-  /// Nil if it runs, has ended, or can't be looked at.
+  /// Nil if it runs, or would run had it a processor; if it has ended, or can't be looked at.
   ///
+  /// One that was woken has the stack of its wait until it runs, which takes long on a busy machine.
   /// Reading the stack of a process that executes another program may take as long as that process likes.
   init?(_ process: Int32, _ thread: Int32) {
     let path = "\(process)/task/\(thread)"
     guard let switches = ProcessID.field("voluntary_ctxt_switches", of: path),
-      let stack = FD.text(of: "/proc/\(path)/stack", limit: 1 << 14), !stack.isEmpty
+      let stack = FD.text(of: "/proc/\(path)/stack", limit: 1 << 14), !stack.isEmpty,
+      ProcessID.field("State", of: path)?.hasPrefix("R") == false
     else { return nil }
     self.process = process
     self.thread = thread
