@@ -221,7 +221,9 @@ struct LockHolderSearch {
 
   /// Kills a process of a user's, whichever has the number by then.
   private func kill(_ process: Int32, of user: UInt32) {
-    guard let handle = try? SharedFD(ProcessID.open(process)), Self.account(of: process) == user else { return }
+    guard let handle = try? SharedFD(ProcessID.open(process)), Self.account(of: process) == user else {
+      return
+    }
     // It has the number still if it can be signalled.
     try? handle.use { (handle) throws(Errno) in try handle.send(signal: SIGKILL) }
   }
