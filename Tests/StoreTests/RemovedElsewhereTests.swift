@@ -155,6 +155,21 @@ struct RemovedElsewhereTests {
     #expect(try registry.ejectedHomes().isEmpty)
   }
 
+  /// The attack: a note on a disk says the UUID of what another user has removed.
+  @Test func theUUIDOfAnothersContainerTakesNothing() throws {
+    try add("anna", of: Self.anna)
+    try add("ben", of: Self.ben)
+    let hers = try remove(in: "anna", of: Self.anna)
+    let mine = try record("com.example.gone", in: "ben", of: Self.ben)
+    let forged = ContainerRecord(
+      uuid: hers.container.uuid, kind: .data, identifier: mine.identifier, user: Self.ben, path: mine.path)
+    #expect(storeError { _ = try registry.noteRemoval(of: forged, at: 9) } != nil)
+    #expect(try registry.removedContainers() == [hers])
+    // Once more for the same user it is the same row.
+    _ = try registry.noteRemoval(of: hers.container, from: hers.home, at: 9)
+    #expect(try visible(Self.anna).count == 1)
+  }
+
   /// An earlier version has noted the place alone, and everything for the first home there.
   @Test func whatWasNotedForAPlaceIsOneHomes() throws {
     try add("anna", of: Self.anna)
