@@ -54,6 +54,12 @@ package struct ControlPlace: Sendable {
     return ListeningPlace(server: server, directory: directory, name: Self.nameInStore)
   }
 
+  /// Where root's daemon has the socket of a store, and what else it needs a name for.
+  static func directory(of store: Store) throws(Errno) -> OwnedFD {
+    if let own = try? ControlPlace(uid: 0, runtimeDirectory: nil).openOwnDirectory() { return own }
+    return try store.state.duplicated()
+  }
+
   /// The socket of a store: no other store can have that name, not even a copy of it.
   static func name(of store: StoreIdentity) -> String { store.text + suffix }
 

@@ -50,8 +50,8 @@ package final class RunningView: Sendable {
 
   /// Counts that the app is given a socket; false if it has been often enough.
   ///
-  /// Each is a filesystem of ours that lasts as long as somebody has it open. A start needs one, and another
-  /// one if the answer was lost.
+  /// Each is a mount that lasts as long as somebody has it open. A start needs one, and another one if the
+  /// answer was lost.
   func takesSocket() -> Bool { sockets.wrappingAdd(1, ordering: .relaxed).oldValue < 2 }
 
   /// Whether it runs; its view may be there for a little longer.

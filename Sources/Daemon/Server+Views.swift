@@ -141,7 +141,9 @@ extension Server {
     }
     endWithItsLeases(running)
     do throws(Errno) {
-      try pool.add(session, counter: running.requests) { [views] in
+      try pool.add(session, counter: running.requests) { [views, appPlaces] in
+        // Before another view can have the number.
+        appPlaces?.remove(view: view)
         kept?.forgetAll(of: view)
         if views.has(number) {
           log.recordLater(LogEntry(ended: running))

@@ -81,6 +81,7 @@ package final class Server: Sendable {
   let files = FilesViews()
   /// Through which these ask.
   let appSockets: AppSocketServer
+  let appPlaces: AppSocketPlaces?
   let grantReadings = GrantReadings()
   let ended: Ended
   /// Who makes and takes away mounts where that is not ours to do.
@@ -165,7 +166,7 @@ package final class Server: Sendable {
     do throws(Errno) { sockets = try AppSocketServer(budget: budget) } catch {
       throw ServeFailure.threads(error)
     }
-    appSockets = sockets
+    (appSockets, appPlaces) = (sockets, AppSocketPlaces(of: store, viewsGoOn: kept?.hasPredecessor == true))
     storage = StorageService(store, views, options.purges, registry: registry) { sockets.poke([.space]) }
     leases = ContainerLeases(volume)
     // Before grants, of which each account has its own budget.
@@ -390,7 +391,7 @@ package final class Server: Sendable {
     views.endAll()
     backups.endAll()
     files.endAll(by: helper)
-    appSockets.stop()
+    stopAppSockets()
     grantReadings.stop()
     pool.stop()
     grants.finish()

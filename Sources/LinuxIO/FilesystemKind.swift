@@ -24,6 +24,7 @@ package struct FilesystemKind: Equatable, Sendable {
   package static let ext4 = FilesystemKind(magic: 0xef53)
   package static let xfs = FilesystemKind(magic: 0x5846_5342)
   package static let btrfs = FilesystemKind(magic: 0x9123_683e)
+  package static let fuse = FilesystemKind(magic: 0x6573_5546)
   package static let tmpfs = FilesystemKind(magic: 0x0102_1994)
   /// Where processes are shown: /proc.
   package static let processes = FilesystemKind(magic: 0x9fa0)

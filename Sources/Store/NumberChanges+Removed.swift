@@ -37,13 +37,21 @@ package struct RemovedHomes {
   private let isRootless: Bool
 
   /// No disk and no server is looked at.
-  package init(_ store: Store, _ registry: Registry) throws(StoreError) {
+  ///
+  /// A home elsewhere counts while it is a part of the tree: whose it was when it was added says nothing
+  /// while it is away, since numbers may have changed. Only a daemon knows that; others count them all by
+  /// `countingAway`, and say what is noted.
+  package init(
+    _ store: Store, _ registry: Registry, countingAway: Bool = false
+  ) throws(StoreError) {
     isRootless = store.description.mode != .system
     ejected = try registry.ejectedHomes().map(\.name)
     let owners = try registry.ownersOfHomesElsewhere()
     var homes: [Home] = []
     for volume in try registry.volumes() where volume.place == .users {
-      guard let owner = owners[volume.name] else { continue }
+      guard let owner = owners[volume.name],
+        countingAway || store.homeElsewhere(named: volume.name)?.target?.owner == owner
+      else { continue }
       let name = String(decoding: volume.name, as: UTF8.self)
       let object = ObjectIdentity(ofHome: volume, of: owner)
       homes.append(Home(name: name, owner: owner, object: object, volume: volume))

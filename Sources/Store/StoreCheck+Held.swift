@@ -32,7 +32,7 @@ extension StoreCheck {
   /// Removed containers are their homes' owners', whose numbers may have changed since.
   private mutating func checkOwnersOfHeld(_ registry: Registry?) {
     guard let registry, let all = try? registry.removedContainers(), !all.isEmpty,
-      let homes = try? RemovedHomes(store, registry)
+      let homes = try? RemovedHomes(store, registry, countingAway: true)
     else { return }
     for removed in all where !homes.isTheirs(removed) && !removed.isBeingDeleted {
       let container = removed.container
@@ -53,7 +53,7 @@ extension StoreCheck {
         do throws(StoreError) {
           try store.followNumbers(in: registry)
           let now = try registry.removedContainers().first { $0.number == removed.number }
-          if let now, try RemovedHomes(store, registry).isOthers(now) {
+          if let now, try RemovedHomes(store, registry, countingAway: true).isOthers(now) {
             throw StoreError.noRemovedContainer(number: removed.number)
           }
         } catch {

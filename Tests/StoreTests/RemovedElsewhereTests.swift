@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Glibc
 internal import LinuxIO
 internal import Policy
 @testable internal import Store
@@ -13,9 +14,13 @@ struct RemovedElsewhereTests {
   private static let (anna, ben): (UInt32, UInt32) = (4_000_000_121, 4_000_000_122)
 
   private let fixture: TestFixture
+  private let directory: TemporaryDirectory
   private var registry: Registry { fixture.registry }
 
-  init() throws { fixture = try TestFixture() }
+  init() throws {
+    fixture = try TestFixture()
+    directory = try TemporaryDirectory()
+  }
 
   @discardableResult
   private func add(
@@ -29,7 +34,22 @@ struct RemovedElsewhereTests {
         identity: ObjectIdentity(inode: 1, handle: [], created: 1), owner: nil, isReadOnly: false,
         added: added))
     try registry.note(owner: owner, ofHome: volume.id)
+    try attach(name, of: owner)
     return volume
+  }
+
+  /// Has a home be there; away without an owner.
+  private func attach(_ name: String, of owner: UInt32?) throws {
+    let users = try fixture.store.tree.openDirectory("Users")
+    var target: RedirectedNames.Target?
+    if let owner {
+      let home = try directory.makeDirectory("\(name)-\(owner)-\(UUIDText.random())", mode: 0o711)
+      try #require(chown(home, owner, owner) == 0)
+      let root = SharedFD(try FD.cwd.openFollowing(home, O_RDONLY | O_DIRECTORY))
+      target = try RedirectedNames.Target(root: root, workshop: root, in: root)
+      if !users.fd.has(name) { try fixture.store.link(name, to: directory.path) }
+    }
+    RedirectedNames.set(Array(name.utf8), in: try users.fd.status(), to: target)
   }
 
   private func record(_ identifier: String, in home: String, of user: UInt32) throws -> ContainerRecord {
@@ -77,6 +97,7 @@ struct RemovedElsewhereTests {
     // The volume is the home's for good, whoever owns it by now.
     try registry.forgetOwner(ofHome: second.id)
     #expect(try visible(Self.ben).isEmpty)
+    try attach("ben", of: Self.anna)
     try registry.note(owner: Self.anna, ofHome: second.id)
     try fixture.store.followNumbers(in: registry)
     #expect(try visible(Self.ben).isEmpty && visible(Self.anna).contains(his.number))
@@ -104,6 +125,49 @@ struct RemovedElsewhereTests {
     try add("anna", of: Self.anna)
     try fixture.store.followNumbers(in: registry)
     #expect(try visible(Self.anna) == [hers.number] && visible(stranger).isEmpty)
+  }
+
+  /// The attack: while a home is away, whoever has its owner's number has what was removed there.
+  @Test func ofAHomeThatIsAwayItWaits() throws {
+    try add("anna", of: Self.anna)
+    try add("ben", of: Self.ben)
+    let (hers, his) = (try remove(in: "anna", of: Self.anna), try remove(in: "ben", of: Self.ben))
+    try attach("anna", of: nil)
+    try fixture.store.followNumbers(in: registry)
+    #expect(try visible(Self.anna).isEmpty && visible(Self.ben) == [his.number])
+    // Nor does root delete it before anybody has looked.
+    _ = try fixture.containers().delete(hers)
+    #expect(try row(hers) == hers)
+    // The same directory, which is somebody else's by now.
+    try attach("anna", of: Self.ben)
+    #expect(try visible(Self.anna).isEmpty && visible(Self.ben) == [his.number])
+    try attach("anna", of: Self.anna)
+    #expect(try visible(Self.anna) == [hers.number])
+  }
+
+  /// Another owner's home at the place of an ejected one is not that one come back.
+  @Test func anEjectedHomeIsNotedBesideANamesakes() throws {
+    try registry.ejectHome(add("anna", of: Self.anna))
+    let second = try add("anna", of: Self.ben)
+    #expect(try registry.ejectedHomes().map(\.owner) == [Self.anna])
+    try registry.removeVolume(second.id)
+    try add("anna", of: Self.anna)
+    #expect(try registry.ejectedHomes().isEmpty)
+  }
+
+  /// The attack: a note on a disk says the UUID of what another user has removed.
+  @Test func theUUIDOfAnothersContainerTakesNothing() throws {
+    try add("anna", of: Self.anna)
+    try add("ben", of: Self.ben)
+    let hers = try remove(in: "anna", of: Self.anna)
+    let mine = try record("com.example.gone", in: "ben", of: Self.ben)
+    let forged = ContainerRecord(
+      uuid: hers.container.uuid, kind: .data, identifier: mine.identifier, user: Self.ben, path: mine.path)
+    #expect(storeError { _ = try registry.noteRemoval(of: forged, at: 9) } != nil)
+    #expect(try registry.removedContainers() == [hers])
+    // Once more for the same user it is the same row.
+    _ = try registry.noteRemoval(of: hers.container, from: hers.home, at: 9)
+    #expect(try visible(Self.anna).count == 1)
   }
 
   /// An earlier version has noted the place alone, and everything for the first home there.

@@ -103,24 +103,6 @@ internal import Testing
     #expect(access("\(held)/\(his.container.uuid)", F_OK) == -1)
   }
 
-  /// Homes elsewhere may be in one directory: each is told by its name there.
-  @Test func homesOfOneDirectoryAreTwo() throws {
-    for (name, user) in [("cleo", Self.anna), ("dora", Self.ben)] {
-      let volume = try registry.add(
-        VolumeRecord(
-          in: .users, name: Array(name.utf8), path: Array("/homes".utf8),
-          identity: ObjectIdentity(inode: 1, handle: [], created: 1), owner: nil, isReadOnly: false, added: 1)
-      )
-      try registry.note(owner: user, ofHome: volume.id)
-      try remove("com.example.gone", in: name, of: user)
-    }
-    try fixture.store.followNumbers(in: registry)
-    for (name, user) in [("cleo", Self.anna), ("dora", Self.ben)] {
-      let own = try visible(user).map(\.container.path)
-      #expect(own.count == 2 && own.contains { $0.contains("/\(name)/") }, "\(own)")
-    }
-  }
-
   /// What a user can list, restore and delete.
   private func visible(_ user: UInt32) throws -> [RemovedContainer] {
     try fixture.store.removedContainers(ownedBy: user, registry)

@@ -9,8 +9,6 @@ internal import Policy
 
 extension StoreAccess {
   /// Where in the tree something is that a person has named, and its number.
-  ///
-  /// What a link leads to is what is meant.
   func place(of path: String) throws -> (path: String, inode: UInt64) {
     let found = try context.find(path)
     return (try below(found.path, named: path), UInt64(found.status.st_ino))

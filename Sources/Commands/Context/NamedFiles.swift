@@ -125,18 +125,29 @@ extension Context {
     }
   }
 
-  /// Opens what a path leads to, links followed, and finds out where that is.
+  /// Opens what a path leads to that an app is to be given, and finds out where that is.
   ///
   /// Whoever judges something by its path and goes on with it must go on with this object: others may have
   /// put something else there meanwhile.
   func find(_ path: String) throws(CommandFailure) -> FoundObject {
     do throws(Errno) {
-      let object = try openToName(path, followingLinks: true)
+      let object: OwnedFD
+      do throws(Errno) { object = try TrustedLinks.open(reachable(path)) } catch .ELOOP {
+        // What leads nowhere is said by the system.
+        _ = try openToName(path, followingLinks: true)
+        throw .ELOOP
+      }
       let status = try object.fd.status()
       guard status.st_nlink > 0 else { throw .ENOENT }
       let place = String(decoding: try object.fd.ownPath(), as: UTF8.self)
       return FoundObject(object: SharedFD(object), path: place, status: status)
     } catch {
+      if error == .ELOOP, let target = TrustedLinks.target(of: reachable(path)) {
+        throw CommandFailure(
+          error,
+          "\(path.sanitized) leads through a symbolic link, which an app or another user may have made, to "
+            + "\(target.sanitized); name that if it is meant")
+      }
       throw CommandFailure(error, "can't find \(path.sanitized): \(error.messageAboutPath)")
     }
   }

@@ -42,7 +42,7 @@ struct DeliverCommand: Command {
     if let done = try ActingCommand.onMount(
       of: store, for: user, context,
       {
-        ["deliver", "--store", $0, "--", app.text] + files.map(context.absolute)
+        ["deliver", "--store", $0, "--", app.text] + files.map(context.unresolved)
       })
     {
       return done
@@ -69,8 +69,8 @@ struct DeliverCommand: Command {
 extension StoreAccess {
   /// Puts a copy of a file into an app's Inbox, and gives where that is, below ``root``.
   ///
-  /// The copy is made as whoever runs this; into the Inbox it is put by the daemon. What a link leads to is
-  /// what is meant, under the name that it really has.
+  /// The copy is made as whoever runs this; into the Inbox it is put by the daemon, under the name that the
+  /// file really has.
   func deliver(_ file: FoundObject, to container: AppContainer) throws -> String {
     let prepared = try file.object.use { (object) throws(Errno) in
       Result { try container.prepareDelivery(of: object, named: file.name) }

@@ -61,8 +61,8 @@ extension PanelTree {
     case UInt32(S_IFREG >> 12): return false
     default: break
     }
-    // A link, or a filesystem that does not say.
-    guard let target = try? directory.openFollowing(name, pathOnly), let status = try? target.fd.status()
+    // A link, which is not followed, or a filesystem that does not say.
+    guard let target = try? directory.open(name, pathOnly), let status = try? target.fd.status()
     else { return false }
     return status.isDirectory
   }

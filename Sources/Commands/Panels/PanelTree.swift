@@ -126,8 +126,11 @@ struct PanelTree {
   private func open(_ full: String, _ typed: String) throws(Refusal) -> OwnedFD {
     guard !full.utf8.contains(0) else { throw refusal(typed, "is not a path") }
     do throws(Errno) {
-      return try FD.cwd.openFollowing(full, pathOnly)
+      return try TrustedLinks.open(full, allInTree: true)
     } catch {
+      if error == .ELOOP, let target = TrustedLinks.target(of: full) {
+        throw refusal(typed, "is a link, or in one, and leads to '\(target.sanitized)'; choose that")
+      }
       throw refusal(typed, "can't be used: \(error.message)")
     }
   }

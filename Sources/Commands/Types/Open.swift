@@ -5,6 +5,7 @@ internal import Apps
 internal import Daemon
 internal import LinuxIO
 internal import Policy
+internal import Store
 
 /// `insula open`.
 struct OpenCommand: Command {
@@ -93,7 +94,7 @@ struct OpenCommand: Command {
       + (printsOnly ? ["--print-only"] : [])
     if let done = try ActingCommand.onMount(
       of: store, for: user, context,
-      { ["open", "--store", $0] + words + (json ? ["--json"] : []) + ["--"] + files.map(context.absolute) })
+      { ["open", "--store", $0] + words + (json ? ["--json"] : []) + ["--"] + files.map(context.unresolved) })
     {
       return done
     }
@@ -188,6 +189,10 @@ struct OpenCommand: Command {
     }
     let container = try access.pathOfContainer(identifier, for: nil)
     let root = access.context.absolute(access.root) + "/"
+    if plan.file.utf8.starts(with: root.utf8) {
+      let path = String(decoding: plan.file.utf8.dropFirst(root.utf8.count), as: UTF8.self)
+      try refusePrivate(plan, path, access)
+    }
     let own = root + "\(container)/\(ContainerLayout.dataName)/"
     if plan.file.utf8.starts(with: own.utf8) {
       return String(decoding: plan.file.utf8.dropFirst(root.utf8.count), as: UTF8.self)
@@ -204,6 +209,24 @@ struct OpenCommand: Command {
     }
     let app = try access.app(identifier, for: nil)
     return try access.deliver(plan.found, to: try access.container(of: app, for: nil))
+  }
+
+  /// What takes consent is given to no app that may not use it: a double-click is no decision.
+  ///
+  /// A song or a picture is a file that people open. What lies in a library of them is not.
+  private func refusePrivate(_ plan: Plan, _ path: String, _ access: any StoreAccess) throws {
+    guard let home = Homes.name(in: path) else { return }
+    let names = path.parts(between: "/").map { Array($0.utf8) }
+    let services: [PrivacyService] =
+      [.contacts, .calendars, .reminders] + (plan.found.status.isDirectory ? [.photos, .mediaLibrary] : [])
+    guard let service = services.first(where: { $0.places(home: home).contains { names.starts(with: $0) } })
+    else { return }
+    let found = try access.consents(.list(app: plan.identifier, user: access.orOneself(nil)))
+    guard !found.contains(where: { $0.service == service && $0.state == .authorized }) else { return }
+    throw CommandFailure(
+      .notPermitted,
+      "\(plan.file.sanitized) is a part of \(service.title), which \(plan.identifier) may not use; "
+        + "'insula consent allow \(AppReference.word(of: plan.identifier)) \(service.rawValue)' lets it")
   }
 
   /// Tells the app, if it runs; what is left to be started for what it was not told of.

@@ -50,7 +50,8 @@ extension Server {
       try serve(running, listener)
       return nil
     }
-    let made = try AppSocket.make(for: running.user, group)
+    guard let appPlaces else { throw .ENOTDIR }
+    let made = try appPlaces.make(view: running.view.number, for: running.user, group)
     try serve(running, made.listener.use { (fd) throws(Errno) in try fd.duplicated() })
     return made.mount
   }
@@ -75,6 +76,13 @@ extension Server {
   private func endpointEnded(_ running: RunningView) {
     kept?.forget(.appListener, view: running.view.number)
     appSockets.remove(running.number)
+    appPlaces?.remove(view: running.view.number)
+  }
+
+  /// No app is served any more.
+  func stopAppSockets() {
+    appSockets.stop()
+    appPlaces?.removeAll()
   }
 
   /// Serves the socket on that another worker has left.

@@ -179,13 +179,13 @@ extension Containers {
     _ removed: RemovedContainer, rest: @escaping Pause = {}
   ) throws(StoreError) -> Deletion {
     let old = removed.container
+    // Without the home, the store may have it; but what lies beside the home has to wait.
+    let found = try forHome(of: old.path)
+    if found == nil, store.homeElsewhere(of: old.path) != nil { return Deletion() }
     let isThere = try Self.restoring.with(removed.number) { () throws(StoreError) in
       try registry.noteDeletion(of: removed)
     }
     guard isThere else { return Deletion() }
-    // Without the home, the store may have it; but what lies beside the home has to wait.
-    let found = try forHome(of: old.path)
-    if found == nil, store.homeElsewhere(of: old.path) != nil { return Deletion() }
     let own = found ?? self
     let deletion: Deletion
     if let held = try own.heldDirectory(of: old) {

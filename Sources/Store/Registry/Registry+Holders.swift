@@ -149,13 +149,13 @@ extension Registry {
         INSERT OR REPLACE INTO home_owners (volume, owner)
         SELECT ?1, ?2 WHERE ?1 IN (SELECT id FROM volumes)
         """, values[0], values[1])
-      // If it was ejected, it has come back.
+      // If it was ejected, it has come back; another owner's home there is another one.
       try database.run(
         """
-        DELETE FROM ejected_homes WHERE EXISTS (
+        DELETE FROM ejected_homes WHERE (owner IS NULL OR owner = ?2) AND EXISTS (
           SELECT 1 FROM volumes
-          WHERE id = ? AND volumes.name = ejected_homes.name AND volumes.path = ejected_homes.path)
-        """, values[0])
+          WHERE id = ?1 AND volumes.name = ejected_homes.name AND volumes.path = ejected_homes.path)
+        """, values[0], values[1])
     }
   }
 

@@ -53,17 +53,21 @@ extension Registry {
   }
 
   /// Notes that a container is where it can be restored from, and is no container any more.
+  ///
+  /// What says its UUID may lie on a disk that its user has at home: no row of another user's gives way.
   @discardableResult
   func noteRemoval(
     of container: ContainerRecord, from home: ObjectIdentity? = nil, at time: Int64
   ) throws(StoreError) -> RemovedContainer {
     let object = Self.values(home)
     return try change { (database) throws(StoreError) in
-      try database.run("DELETE FROM containers WHERE uuid = ?", .text(container.uuid))
+      let whose: [Database.Value] = [.text(container.uuid), .integer(Int64(container.user))]
+      try database.run("DELETE FROM containers WHERE uuid = ? AND user = ?", whose[0], whose[1])
+      try database.run("DELETE FROM removed WHERE uuid = ? AND user = ?", whose[0], whose[1])
       try Self.dropGrants(into: container.path, in: database)
       try database.run(
         """
-        INSERT OR REPLACE INTO removed
+        INSERT INTO removed
           (uuid, kind, identifier, user, path, team, root, inode, handle, created, removed,
            home_inode, home_handle, home_created)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -27,6 +27,7 @@ internal import Testing
     try temporary.write("x", to: "outside")
     symlink("Letter.txt", temporary.appending("tree/Users/anna/link"))
     symlink("../../../outside", temporary.appending("tree/Users/anna/way-out"))
+    symlink(".", temporary.appending("tree/Users/anna/folder"))
     tree = try #require(PanelTree(at: temporary.appending("tree"), for: ProcessID.user))
   }
 
@@ -45,7 +46,7 @@ internal import Testing
     #expect(tree.home == "Users/anna" && tree.root.hasSuffix("/tree"))
     for typed in [
       "Letter.txt", "~/Letter.txt", "/Users/anna/Letter.txt", "\(tree.root)/Users/anna/Letter.txt",
-      "Documents/../Letter.txt", "./Letter.txt", "link",
+      "Documents/../Letter.txt", "./Letter.txt",
     ] {
       #expect(refusal(typed, PanelRequest(.file)) == "chosen: Users/anna/Letter.txt", "\(typed)")
     }
@@ -55,7 +56,8 @@ internal import Testing
     arguments: [
       ("nowhere", "'nowhere' can't be used: No such file or directory."),
       ("Documents", "'Documents' is a folder; choose a file in it."),
-      ("way-out", "'way-out' is not in the tree at "),
+      ("way-out", "/outside'; choose that."), ("link", "/tree/Users/anna/Letter.txt'; choose that."),
+      ("folder/Letter.txt", "leads to '"),
       ("../../../outside", "'../../../outside' is not in the tree"),
       ("x\u{1b}[2J", "'x?[2J' can't be used"), ("a\u{0}b", "is not a path"),
     ])

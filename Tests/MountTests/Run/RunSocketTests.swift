@@ -120,7 +120,55 @@ struct RunSocketTests {
     #expect(place.output == "app.sock\ninsula\n" && place.status == 0, "\(place)")
   }
 
-  /// Each socket is a filesystem of the daemon's that lasts as long as somebody has it open.
+  /// The attack: each view has a filesystem made that stays as long as somebody keeps it, and the machine has
+  /// so many of them.
+  @Test(.enabled(if: KernelRelease.own >= KernelRelease(6, 5), "the kernel does not tell who asks"))
+  func socketsTakeNoFilesystems() throws {
+    let fixture = try RunFixture()
+    let script = """
+      import errno, os, time
+      \(RunFixture.asking)
+      mounts, connections = [], []
+      def names(m): return os.listdir("/proc/self/fd/%d" % m)
+      for turn in range(2):
+          assert ask({"verb": "run", "identifier": sys.argv[2]})[1] == 1
+          connections.append(kept.pop())
+          for again in range(2):
+              assert ask({"verb": "endpoint"})[1] == 1
+              mounts.append(kept.pop())
+      print([names(m) for m in mounts], len({os.stat(m).st_ino for m in mounts}))
+      print({os.stat(m).st_dev for m in mounts} == {os.stat(os.path.dirname(sys.argv[1])).st_dev})
+      for change in [lambda: os.mkdir("x", dir_fd=mounts[0]), lambda: os.unlink("app.sock", dir_fd=mounts[0]),
+                     lambda: os.chmod("app.sock", 0o666, dir_fd=mounts[0])]:
+          try: change(); print("done")
+          except OSError as error: print(errno.errorcode[error.errno])
+      os.close(connections[0])
+      end = time.monotonic() + 60
+      while names(mounts[0]) and time.monotonic() < end: time.sleep(0.01)
+      print([names(m) for m in mounts])
+      """
+    let made = try fixture.mounted.temporary.write(script, to: "keep.py")
+    #expect(chmod(made, 0o644) == 0)
+    let result = try fixture.shell("python3 \(made) \(try fixture.mounted.socket()) $APP")
+    let socket = "['app.sock']"
+    #expect(
+      result.output == """
+        [\(socket), \(socket), \(socket), \(socket)] 2
+        True
+        EROFS
+        EROFS
+        EROFS
+        [[], [], \(socket), \(socket)]
+
+        """, "\(result)")
+    // Nothing of that is left, and others than root see nothing of it while it is there.
+    let place = try fixture.mounted.socket().replacing(".sock", with: ".apps")
+    #expect(try fixture.shell("ls \(place)").errors.contains("Permission denied"))
+    #expect(try fixture.mounted.unmount().status == 0)
+    #expect(!FD.cwd.has(place))
+  }
+
+  /// Each socket is a mount that lasts as long as somebody has it open.
   @Test(.enabled(if: KernelRelease.own >= KernelRelease(6, 5), "the kernel does not tell who asks"))
   func anAppGetsFewSockets() throws {
     let fixture = try RunFixture()
