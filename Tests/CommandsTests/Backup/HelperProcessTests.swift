@@ -27,8 +27,8 @@ struct HelperProcessTests {
   }
 
   /// Something else is done meanwhile as long as there is anything, and then it is ended.
-  @Test func oneThatDoesNotGetOnHoldsUpNothing() throws {
-    let pid = try start("import time; time.sleep(600)")
+  @Test(.mayTake(seconds: 60)) func oneThatDoesNotGetOnHoldsUpNothing() throws {
+    let pid = try start("import time; time.sleep(45)")
     var (others, hasEnded) = (3, false)
     let end = try HelperProcess.wait(
       for: pid, patience: Patience(before: 1, most: 2),
