@@ -28,7 +28,7 @@ struct BackupRestoreCommand: Command {
         kind: .directory),
       .init(
         name: "user", value: "NAME",
-        help: "restore this user's home; root only (default: everything; with --from what all users share)",
+        help: "restore this user's home; root only (default: all; with --from what all share)",
         kind: .account),
     ] + BackupRepository.options,
     details: [
