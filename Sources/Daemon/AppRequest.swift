@@ -37,8 +37,8 @@ package enum AppRequest: Equatable, Sendable {
   /// Have what lies in a home be noted for its owner, before the home is removed; or delete what was removed
   /// from it.
   case prepareHomeRemoval(String, deletesRemoved: Bool)
-  /// Forget the home of that name that was ejected.
-  case forgetEjectedHome(String)
+  /// Forget the home of that name that was ejected, or of several the one that was in a place.
+  case forgetEjectedHome(String, from: String?)
   /// Assign a team to the root with that fingerprint, and to no other.
   case assign(team: String, root: [UInt8])
 
@@ -56,13 +56,14 @@ extension AppRequest: Codable {
   private enum Action: String, Codable {
     case install, update, cancelUpdate, uninstall, updateSystem, rollbackSystem, deliver, replaceData, purge
     case removed, restoreRemoved, deleteRemoved, forget, forgetHome, forgetEjectedHome
+    case forgetEjectedHomeOfSeveral
     case prepareHomeRemoval, assign
   }
 
   private enum Key: String, CodingKey {
     case action, bundle, identifier, delivery, newData, home, allowsDowngrade, keepsData
     case whenClosed, purge, utilities, network, number, user, successor, team, root
-    case deletesRemoved
+    case deletesRemoved, source
   }
 
   package init(from decoder: any Decoder) throws {
@@ -108,7 +109,10 @@ extension AppRequest: Codable {
       case .prepareHomeRemoval:
         .prepareHomeRemoval(
           try fields.decode(String.self, forKey: .home), deletesRemoved: try flag(.deletesRemoved))
-      case .forgetEjectedHome: .forgetEjectedHome(try fields.decode(String.self, forKey: .home))
+      case .forgetEjectedHome, .forgetEjectedHomeOfSeveral:
+        .forgetEjectedHome(
+          try fields.decode(String.self, forKey: .home),
+          from: try fields.decodeIfPresent(String.self, forKey: .source))
       case .assign:
         .assign(
           team: try fields.decode(String.self, forKey: .team),
@@ -174,9 +178,11 @@ extension AppRequest: Codable {
       try encode(.prepareHomeRemoval)
       try fields.encode(name, forKey: .home)
       try fields.encode(deletesRemoved, forKey: .deletesRemoved)
-    case .forgetEjectedHome(let name):
-      try encode(.forgetEjectedHome)
+    case .forgetEjectedHome(let name, let source):
+      // A daemon of an earlier version would forget all of them.
+      try encode(source == nil ? .forgetEjectedHome : .forgetEjectedHomeOfSeveral)
       try fields.encode(name, forKey: .home)
+      try fields.encodeIfPresent(source, forKey: .source)
     case .assign(let team, let root):
       try encode(.assign)
       try fields.encode(team, forKey: .team)

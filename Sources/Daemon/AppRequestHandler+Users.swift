@@ -77,10 +77,12 @@ extension AppRequestHandler {
   }
 
   /// Forgets a home that was ejected, and will not come back.
-  package func forgetEjectedHome(_ name: String, by caller: CallerIdentity) throws(ControlFailure) {
+  package func forgetEjectedHome(
+    _ name: String, from source: String?, by caller: CallerIdentity
+  ) throws(ControlFailure) {
     if caller.uid != 0, caller.uid != ProcessID.user { throw ControlFailure("only root may do this", .EPERM) }
     do throws(StoreError) {
-      try store.forgetEjectedHome(name, in: registry)
+      try store.forgetEjectedHome(name, from: source, in: registry)
     } catch {
       throw ControlFailure(error)
     }

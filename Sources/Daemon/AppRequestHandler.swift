@@ -118,8 +118,8 @@ package struct AppRequestHandler: Sendable {
         try prepareRemoval(
           ofHome: name, deletingRemoved: deletesRemoved, by: caller, isCancelled: wait.isCancelled)
         return .done
-      case .forgetEjectedHome(let name):
-        try forgetEjectedHome(name, by: caller)
+      case .forgetEjectedHome(let name, let source):
+        try forgetEjectedHome(name, from: source, by: caller)
         return .done
       case .forget(let former):
         try forget(former, by: caller)

@@ -100,6 +100,41 @@ extension FD {
     return try reopened(O_RDONLY | O_DIRECTORY)
   }
 
+  /// Takes hold of a directory, if it is one and can be opened, to remove it by ``remove(held:named:)``.
+  package func held(_ name: String) -> SharedFD? {
+    guard let directory = try? openDirectory(name) else { return nil }
+    return SharedFD(directory)
+  }
+
+  /// The same as ``remove(held:named:by:)``; does nothing if there is nothing of that name.
+  package func remove(held directory: SharedFD?, named name: String) throws(Errno) {
+    do throws(Errno) {
+      guard let directory else { return try remove(name, directory: false) }
+      try directory.use { (directory) throws(Errno) in try remove(held: directory, named: name) }
+    } catch .ENOENT {
+      return
+    }
+  }
+
+  /// Removes a directory that we may have left under a name when we were stopped, with the files of some
+  /// names in it; does nothing if there is none.
+  ///
+  /// Where others can rename things, its name does not say that it is ours. So only that goes which they
+  /// could remove as well. ENOTEMPTY if there is anything else in it.
+  package func removeLeft(_ name: String, with files: [String]) throws(Errno) {
+    do throws(Errno) {
+      let left = try child(name)
+      guard try left.fd.status().isDirectory else { return try remove(name, directory: false) }
+      let opened = try left.fd.openedToEmpty()
+      for file in files {
+        do throws(Errno) { try opened.fd.remove(file, directory: false) } catch .ENOENT { continue }
+      }
+      try remove(name, directory: true)
+    } catch .ENOENT {
+      return
+    }
+  }
+
   /// Removes a directory that is held, with all that it holds, or anything else that has a name here.
   ///
   /// Others may be able to rename what is here, and so to give a name to what they can't remove. So what a

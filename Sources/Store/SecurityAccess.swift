@@ -125,6 +125,13 @@ package enum SecurityAccess: Sendable {
     try? setACL(nil, on: object)
   }
 
+  /// Whether a directory is a user's, and nobody else but root may give or take names there.
+  package func isAlone(_ directory: FD, of user: UInt32) throws(Errno) -> Bool {
+    let status = try directory.status()
+    guard status.st_uid == user, status.permissions & 0o022 == 0 else { return false }
+    return try acl(of: directory)?.entries.allSatisfy { $0.kind == .deny } ?? true
+  }
+
   /// Takes ACLs and flags away from a whole tree.
   ///
   /// Throws ENOTEMPTY where somebody keeps making things in it. Each directory is entered once, so that

@@ -100,12 +100,20 @@ extension Store {
   }
 
   /// Removes what an earlier attempt left behind when it was killed.
+  ///
+  /// Where others may rename what is ours, such a name says nothing.
   private static func removeLeftovers(of name: String, in parent: FD) throws(Errno) {
+    let above = try parent.status()
+    let isSticky = above.permissions & 0o1000 != 0
+    guard above.st_uid == ProcessID.user || above.st_uid == 0, isSticky || above.permissions & 0o022 == 0
+    else { return }
     let prefix = Array(leftoverPrefix(name).utf8)
     for entry in try parent.entries() where entry.name.starts(with: prefix) {
       let pid = String(decoding: entry.name.dropFirst(prefix.count), as: UTF8.self)
       // One whose maker still runs is not left over.
-      guard let number = Int32(pid), ProcessID.isGone(number) else { continue }
+      guard let number = Int32(pid), ProcessID.isGone(number),
+        try parent.status(of: entry.name).st_uid == ProcessID.user
+      else { continue }
       try parent.removeTree(entry.name)
     }
   }

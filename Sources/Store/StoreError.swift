@@ -67,6 +67,8 @@ package enum StoreError: Error, Equatable, Sendable {
   case additionalID(user: UInt32, account: UInt32)
   /// Nothing is noted of one.
   case noEjectedHome(name: String)
+  /// They were ejected from different places, and none of these was named.
+  case severalEjectedHomes(name: String, sources: [String])
   /// What was decided under it is another account's, which has another number by now.
   case numberOfOther(user: UInt32, name: String, number: UInt32)
   case numberOfFormer(user: UInt32, name: String)
@@ -265,6 +267,9 @@ extension StoreError: CustomStringConvertible {
       "uid \(user) is an additional ID of \(Self.who(account)) (/etc/subuid), for which no app runs, "
         + "so nothing is decided for it; run the command as that account"
     case .noEjectedHome(let name): "no home of \(name) was ejected"
+    case .severalEjectedHomes(let name, let sources):
+      "several homes of \(name) were ejected; '--source' names the one that is meant: "
+        + sources.joined(separator: ", ")
     case .numberOfOther(let user, let name, let number):
       "what was decided for uid \(user) was decided by \(name), who has uid \(number) now; "
         + "run 'insula restart' as root, or mount the store again: then refusals follow \(name), and so does "
@@ -341,7 +346,7 @@ extension StoreError {
       .libraryMissing, .registryFailed, .appExists, .noContainer, .tooManyGrants,
       .tooManyGrantsOfUser, .tooManyChoices, .tooManyApps, .tooManyContainers, .tooManyGroups,
       .tooManyConsents, .additionalID, .numberOfOther, .numberOfFormer,
-      .noEjectedHome,
+      .noEjectedHome, .severalEjectedHomes,
       .teamOfOtherRoot, .appOfFormerRoot, .containerOfOtherTeam, .containerOfOther,
       .containerOfOtherSpelling, .containerStays, .noRemovedContainer,
       .containerIsThere:

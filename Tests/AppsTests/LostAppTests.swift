@@ -100,6 +100,22 @@ internal import Testing
     #expect(try names() == ["org.example.editor true", "org.example.here true"])
   }
 
+  /// What can be another ejected home's waits for the last of them.
+  @Test(arguments: [nil, 1, 0] as [UInt32?]) func anotherEjectedHomeKeepsItsApps(other: UInt32?) throws {
+    let name = fixture.account.name
+    let volume = try registry.add(
+      VolumeRecord(
+        in: .users, name: Array(name.utf8), path: Array("/other".utf8),
+        identity: ObjectIdentity(inode: 1, handle: [], created: 1), owner: nil, isReadOnly: false, added: 1))
+    if let other { try registry.note(owner: user + other, ofHome: volume.id) }
+    try registry.ejectHome(volume)
+    try fixture.store.forgetEjectedHome(name, from: "/homes", in: registry)
+    let isPlain = other == 1
+    #expect(try names() == (isPlain ? [] : ["org.example.editor true"]) + ["org.example.here true"])
+    try fixture.store.forgetEjectedHome(name, in: registry)
+    #expect(try names() == ["org.example.here true"])
+  }
+
   /// While the home that has the name by now is away, nobody can tell what is the ejected one's.
   @Test func nothingIsForgottenOfAHomeThatIsAway() throws {
     let (name, home) = (fixture.account.name, "\(fixture.tree)/\(fixture.home)")

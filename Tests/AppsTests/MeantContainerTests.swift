@@ -89,6 +89,25 @@ internal import Testing
     #expect(fixture.text(secret) == "secret")
   }
 
+  /// What seems to be left of an import that was stopped, which somebody else may have named so.
+  @Test(arguments: [0o700, 0o770] as [UInt32], [nil, 65_533] as [UInt32?])
+  func nameProvesNotWhatWasLeft(mode: UInt32, owner: UInt32?) throws {
+    let (above, _) = place(.data).splitAtName
+    let containers = try TemporaryDirectory.open("\(fixture.tree)/\(above)")
+    let left = "\(fixture.tree)/\(above)/\(Workshop.importPrefix)2000000000-x"
+    try #require(mkdir(left, 0o700) == 0 && mkdir(left + "/thesis", 0o700) == 0)
+    try #require(mkdir(left + "2", 0o700) == 0)
+    for path in [left, left + "/thesis", left + "2"] {
+      try #require(chown(path, owner ?? fixture.account.uid, fixture.account.gid) == 0)
+    }
+    try containers.fd.changeMode(mode)
+    let container = try open()
+    try container.clear(container.workshop(Workshop.importPrefix))
+    let isLeft = mode == 0o700 && owner == nil
+    #expect(access(left + "/thesis", F_OK) == (isLeft ? -1 : 0))
+    #expect(access(left + "2", F_OK) == -1)
+  }
+
   /// What a daemon does, and who comes between.
   private struct Meddler: TreeObserver {
     var running: AppIdentifier?

@@ -73,6 +73,20 @@ internal import Testing
         == ["Info.plist", "MacOS", "PlugIns", "Resources", "_CodeSignature"])
   }
 
+  /// Others may be able to rename what is in a bundle, and to give that name to what they can't remove.
+  @Test func othersThingsAreNotRemovedByTheirName() throws {
+    let bundle = try SignedTestBundle()
+    try bundle.sign()
+    try bundle.make("Note.app/Contents/.CodeSignature.new/thesis", "of somebody else")
+    try bundle.make("Note.app/Contents/.CodeSignature.new/years/work", "of somebody else")
+    #expect(
+      throws: SigningFailure.notWritten(path: "Note.app/Contents/.CodeSignature.new", errno: .ENOTEMPTY)
+    ) { try bundle.sign() }
+    #expect(
+      try bundle.directory.names(in: "Note.app/Contents/.CodeSignature.new").sorted() == ["thesis", "years"])
+    #expect(bundle.directory.text(of: "Note.app/Contents/.CodeSignature.new/years/work") != nil)
+  }
+
   /// Larger than anybody could read: it is known by its size.
   @Test(.mayTake(seconds: 600))
   func executableOfHolesIsNotReadToItsEnd() throws {

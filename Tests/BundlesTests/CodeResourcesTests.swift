@@ -56,7 +56,8 @@ internal import Testing
       (["\u{c9}", "e\u{301}"], .ambiguousNames),
       (["a/b/c", "a/b/d", "A/c"], .ambiguousNames), (["a.b", "a/b", "A b"], nil),
       (["a", "a"], .malformedCodeResources),
-      (["\u{3c3}", "\u{3c2}"], .ambiguousNames),
+      (["\u{3c3}", "\u{3c2}"], .ambiguousNames), (["\u{37e}/a", ";/b"], .ambiguousNames),
+      (["\u{e9}/a", "\u{e9}/b", "\u{e8}/a"], nil), (["a/\u{212a}", "a/k", "b/k"], .ambiguousNames),
     ] as [([String], Finding.Kind?)])
   func namesDifferInMoreThanSpelling(paths: [String], expected: Finding.Kind?) {
     #expect(kind { _ = try seal(files2: paths.map(Self.entry).joined()) } == expected)

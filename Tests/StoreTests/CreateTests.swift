@@ -142,6 +142,23 @@ internal import Testing
     #expect(try temporary.names() == [".store.unfinished-1", ".store.unfinished-x", "store"])
   }
 
+  /// The name says that it is left where nobody else can give it.
+  @Test func whatOthersMayHaveNamedStays() throws {
+    let temporary = try TemporaryDirectory()
+    let left = ".store.unfinished-2000000000"
+    try temporary.makeDirectory(left)
+    try temporary.write("thesis", to: "\(left)/thesis")
+    #expect(chmod(temporary.path, 0o777) == 0)
+    try Store.create(at: temporary.appending("store"), TestStore.description)
+    #expect(temporary.text(of: "\(left)/thesis") == "thesis")
+    if ProcessID.user == 0 {
+      #expect(chmod(temporary.path, 0o755) == 0 && chown(temporary.appending(left), 65_534, 65_534) == 0)
+      #expect(rename(temporary.appending("store"), temporary.appending("first")) == 0)
+      try Store.create(at: temporary.appending("store"), TestStore.description)
+      #expect(temporary.text(of: "\(left)/thesis") == "thesis")
+    }
+  }
+
   @Test func storeThatIsHalfMadeInPlaceIsFinishedByTheNextAttempt() throws {
     let temporary = try TemporaryDirectory()
     try temporary.makeDirectory("store")

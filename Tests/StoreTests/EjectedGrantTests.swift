@@ -110,6 +110,26 @@ internal import Testing
     #expect(try waiting() == [501, 601, 602] && users("evamaria") == [601])
   }
 
+  /// Two homes of one name, ejected from different places.
+  @Test func oneOfSeveralHomesIsForgotten() throws {
+    try eject("eva")
+    try bring("eva", of: 503, from: "/other")
+    try grant("Users/eva/Public/g", 602)
+    try eject("eva")
+    #expect(try waiting() == [501, 502, 601, 602, 602, 602])
+    let failure = StoreError.severalEjectedHomes(name: "eva", sources: ["/homes", "/other"])
+    for source in [nil, "/elsewhere"] {
+      #expect(throws: failure) {
+        try fixture.store.forgetEjectedHome("eva", from: source, in: registry)
+      }
+    }
+    try fixture.store.forgetEjectedHome("eva", from: "/other", in: registry)
+    #expect(try waiting() == [502, 601, 602, 602])
+    #expect(try registry.ejectedHomes().map(\.source) == [Array("/homes".utf8)])
+    try fixture.store.forgetEjectedHome("eva", in: registry)
+    #expect(try waiting() == [] && registry.ejectedHomes().isEmpty)
+  }
+
   /// Earlier versions had what counts, and what waits, in one.
   @Test func whatEarlierVersionsNotedWaitsAsWell() throws {
     try eject("eva")

@@ -180,6 +180,20 @@ internal import Testing
     #expect(names(staging) == [])
   }
 
+  /// Whose it was says its owner; what others have in it is nobody's to remove.
+  @Test func othersThingsInContentsOfNoContainerStay() throws {
+    let directory = "\(staging)/purged-tmp-\(UUIDText.random())"
+    try FileManager.default.createDirectory(atPath: directory + "/a", withIntermediateDirectories: true)
+    for name in ["/own", "/a/others", "/a/own"] {
+      #expect(FileManager.default.createFile(atPath: directory + name, contents: nil))
+      let user: UInt32 = name == "/a/others" ? 65_533 : 65_534
+      #expect(chown(directory + name, user, user) == 0)
+    }
+    #expect(chown(directory, 65_534, 65_534) == 0 && chown(directory + "/a", 65_534, 65_534) == 0)
+    try containers.finishPurges()
+    #expect(names(directory) == ["a"] && names(directory + "/a") == ["others"])
+  }
+
   @Test func ownersNewFileIsNotReplaced() throws {
     try shell("echo roots >Library/Caches/name")
     let caches = caches

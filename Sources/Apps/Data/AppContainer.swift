@@ -65,9 +65,18 @@ package final class AppContainer {
   }
 
   /// Removes what was left by those who were stopped.
+  ///
+  /// Where others may rename what is among the containers, the name does not say that it was left, and only
+  /// what is empty goes.
   func clear(_ workshop: Workshop) throws(DataFailure) {
     try explaining("clear", path) { () throws(Errno) in
-      try workshop.clear { [access] (directory, name) throws(Errno) in
+      let isAlone = try access.isAlone(containers.fd, of: owner.uid)
+      try workshop.clear { [access, owner] (directory, name) throws(Errno) in
+        let user = try directory.status(of: name).st_uid
+        guard isAlone, user == owner.uid || user == ProcessID.user else {
+          try? directory.remove(name, directory: true)
+          return
+        }
         try access.removeTree(name, in: directory)
       }
     }

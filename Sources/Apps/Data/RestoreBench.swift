@@ -46,20 +46,13 @@ final class RestoreBench {
   func clear() throws(Errno) -> [[UInt8]] {
     var found: [[UInt8]] = []
     for name in try workshop.left() where try target.status(of: name).st_uid == ProcessID.user {
-      if !isShared, try isUsersAlone() {
+      if !isShared, try access.isAlone(target, of: ProcessID.user) {
         try access.removeTree(name, in: target)
       } else if (try? target.remove(name, directory: true)) == nil {
         found.append(name)
       }
     }
     return found
-  }
-
-  /// Whether nobody else may give or take names in the directory.
-  private func isUsersAlone() throws(Errno) -> Bool {
-    let status = try target.status()
-    guard status.st_uid == ProcessID.user, status.permissions & 0o022 == 0 else { return false }
-    return try access.acl(of: target)?.entries.allSatisfy { $0.kind == .deny } ?? true
   }
 
   /// Lends the directory to make something in, and a name there.

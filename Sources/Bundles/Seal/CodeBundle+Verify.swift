@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Insula authors
 
+internal import Policy
 internal import PropertyLists
 
 extension CodeBundle {
@@ -16,7 +17,7 @@ extension CodeBundle {
       // What the walk did not come to is not missing.
       if let end = bounds?.end { return refusal(found, seal, end) }
       var findings = found.findings + compare(found, seal, nested)
-      let optional = seal.entries.filter(\.isOptional).map { Array($0.path.utf8) }
+      let optional = seal.entries.lazy.filter(\.isOptional).map { ExactText($0.path) }
       findings += LinkCheck(found.items, self).findings(optional: Set(optional))
       findings += guestsInSignature()
       if !seal.isSecondVersion {

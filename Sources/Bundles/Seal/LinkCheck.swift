@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import LinuxIO
+internal import Policy
 
 /// Where the symbolic links of a bundle lead, by what a walk has found: no link is followed to find out.
 struct LinkCheck {
@@ -14,7 +15,8 @@ struct LinkCheck {
 
   private let bounds: VerificationBounds?
   private let shape: CodeBundle.Shape
-  private var kinds: [[UInt8]: SealItem.Kind] = [:]
+  /// Paths have the storage that they have in the items: copies would be as long as all of them together.
+  private var kinds: [ExactText: SealItem.Kind] = [:]
   private let links: [SealItem]
 
   /// Takes what was found, and what is sealed by other means.
@@ -23,16 +25,17 @@ struct LinkCheck {
     bounds = bundle.bounds
     links = items.filter { if case .symlink = $0.kind { true } else { false } }
     guard !links.isEmpty else { return }
-    for item in items { kinds[Array(item.path.utf8)] = item.kind }
+    kinds.reserveCapacity(items.count + 2)
+    for item in items { kinds[ExactText(item.path)] = item.kind }
     for path in ["Info.plist", bundle.executablePath] where !path.isEmpty {
-      kinds[Array(path.utf8)] = .file(digest: [], firstVersion: nil)
+      kinds[ExactText(path)] = .file(digest: [], firstVersion: nil)
     }
   }
 
   /// The links that lead out of the bundle, to something that is not sealed, or nowhere.
   ///
   /// Optional files may be missing, so a link to one in `optional` may lead nowhere.
-  func findings(optional: Set<[UInt8]> = []) -> [Finding] {
+  func findings(optional: Set<ExactText> = []) -> [Finding] {
     var findings: [Finding] = []
     var bytesLeft = Self.maxBytes
     for link in links {
@@ -49,7 +52,7 @@ struct LinkCheck {
   }
 
   private func refusal(
-    _ path: String, _ target: String, _ optional: Set<[UInt8]>, _ bytesLeft: inout Int
+    _ path: String, _ target: String, _ optional: Set<ExactText>, _ bytesLeft: inout Int
   ) -> String? {
     // Names from the bundle's own directory on.
     var place = (shape == .contents ? ["Contents"[...]] : []) + path.parts(between: "/").dropLast()
@@ -79,7 +82,7 @@ struct LinkCheck {
         place.removeLast()
         if let answer = follow(next, &pending) { return answer.reason }
       case nil:
-        if pending.isEmpty, optional.contains(sealedPath(place)) { return nil }
+        if pending.isEmpty, optional.contains(ExactText(sealedPath(place))) { return nil }
         return "it leads to '\(place.joined(separator: "/"))', which is not sealed or does not exist"
       }
     }
@@ -103,10 +106,10 @@ struct LinkCheck {
   private func kind(at place: [Substring]) -> SealItem.Kind? {
     if shape == .contents, place == ["Contents"] { return .directory }
     guard shape == .flat || place.first == "Contents" else { return nil }
-    return kinds[sealedPath(place)]
+    return kinds[ExactText(sealedPath(place))]
   }
 
-  private func sealedPath(_ place: [Substring]) -> [UInt8] {
-    Array((shape == .contents ? place.dropFirst() : place[...]).joined(separator: "/").utf8)
+  private func sealedPath(_ place: [Substring]) -> String {
+    (shape == .contents ? place.dropFirst() : place[...]).joined(separator: "/")
   }
 }

@@ -38,60 +38,58 @@ extension ResourceSeal.Entry {
 extension ResourceSeal {
   /// Refuses paths that differ only in case or spelling: where such names are one file, either could be the
   /// sealed one.
+  ///
+  /// By hashes that nobody can foresee: copies of paths would be as long as all of them together.
   static func checkSpellings(of entries: [Entry]) throws(Finding) {
-    if areApart(entries) { return }
-    // When sorted as they are compared there, those that share directories are neighbours.
-    let folded = entries.map { (key: $0.path.folded, path: $0.path) }.inOrder { $0.key < $1.key }
-    for (one, other) in zip(folded, folded.dropFirst()) {
-      var names = zip(one.path.utf8.split(separator: 0x2f), other.path.utf8.split(separator: 0x2f))
-        .makeIterator()
-      while let (name, otherName) = names.next() {
-        if name.elementsEqual(otherName) { continue }
-        if String(Substring(name)).folded == String(Substring(otherName)).folded {
-          throw Finding(.ambiguousNames, other.path, detail: one.path)
-        }
-        break
-      }
-    }
-  }
-}
-
-extension ResourceSeal {
-  /// Whether it is plain that all names stay apart, as in nearly every bundle; found out by hashes that
-  /// nobody can foresee.
-  private static func areApart(_ entries: [Entry]) -> Bool {
-    // What each path, and each directory of one, is without its case; and which it is.
+    // What each path, and each directory of one, is as it is compared there; and which it is.
     var known: [Int: Int] = [:]
     known.reserveCapacity(entries.count * 2)
-    var lowered: [UInt8] = []
     for entry in entries {
-      lowered.removeAll(keepingCapacity: true)
-      for byte in entry.path.utf8 {
-        // Other letters are not folded one by one.
-        guard byte < 0x80 else { return false }
-        lowered.append((0x41...0x5a).contains(byte) ? byte | 0x20 : byte)
-      }
-      let areKnown = entry.path.utf8.withContiguousStorageIfAvailable { path in
-        lowered.withUnsafeBytes { lowered in
-          var folded = Hasher()
-          var exact = Hasher()
-          var start = 0
-          while start < lowered.count {
-            let end = lowered[start...].firstIndex(of: 0x2f) ?? lowered.count
-            folded.combine(bytes: UnsafeRawBufferPointer(rebasing: lowered[start..<end]))
-            exact.combine(bytes: UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: path[start..<end])))
-            folded.combine(end - start)
-            exact.combine(end - start)
-            let (one, other) = (folded.finalizedCopy, exact.finalizedCopy)
-            if let before = known.updateValue(other, forKey: one), before != other { return false }
-            start = end + 1
-          }
-          return true
+      var ambiguous: Spelling?
+      spellings(of: entry.path) { spelling in
+        if let before = known.updateValue(spelling.exact, forKey: spelling.folded),
+          before != spelling.exact
+        {
+          ambiguous = spelling
         }
+        return ambiguous == nil
       }
-      guard areKnown == true else { return false }
+      guard let ambiguous else { continue }
+      let other = entries.first { other in
+        var isIt = false
+        spellings(of: other.path) { spelling in
+          isIt = spelling.folded == ambiguous.folded && spelling.exact != ambiguous.exact
+          return !isIt
+        }
+        return isIt
+      }
+      throw Finding(.ambiguousNames, entry.path, detail: other?.path ?? "")
     }
-    return true
+  }
+
+  private struct Spelling {
+    let folded: Int
+    let exact: Int
+  }
+
+  /// Those of the directories of a path, from the top on, and of the path itself, until `goesOn` says no.
+  private static func spellings(of path: String, _ goesOn: (Spelling) -> Bool) {
+    var path = path
+    path.withUTF8 { bytes in
+      var folded = Hasher()
+      var exact = Hasher()
+      var start = 0
+      while start <= bytes.count {
+        let end = bytes[start...].firstIndex(of: 0x2f) ?? bytes.count
+        let name = UnsafeBufferPointer(rebasing: bytes[start..<end])
+        // Texts that are canonically equivalent have one hash.
+        folded.combine(String(decoding: name, as: UTF8.self).folded)
+        exact.combine(bytes: UnsafeRawBufferPointer(name))
+        exact.combine(name.count)
+        guard goesOn(Spelling(folded: folded.finalizedCopy, exact: exact.finalizedCopy)) else { return }
+        start = end + 1
+      }
+    }
   }
 }
 

@@ -42,7 +42,9 @@ extension CodeBundle {
       throw .notValidNow(
         identity: identity.name, certificate: certificate.name, until: certificate.validUntil)
     }
-    try writing { () throws(Errno) in try removeUnfinishedSignature() }
+    try writing(Self.unfinished) { () throws(Errno) in
+      try base.removeLeft(Self.unfinished, with: SealLayout.parts)
+    }
     // The seal's closure throws findings; whatever else goes wrong inside waits here.
     var failure: SigningFailure?
     let sealed: ResourceSeal
@@ -105,10 +107,11 @@ extension CodeBundle {
     do throws(Finding) { return try body() } catch { throw .refused([error]) }
   }
 
-  private func writing(_ body: () throws(Errno) -> Void) throws(SigningFailure) {
+  private func writing(
+    _ place: String = SealLayout.signatureDirectory, _ body: () throws(Errno) -> Void
+  ) throws(SigningFailure) {
     do throws(Errno) { try body() } catch {
-      throw .notWritten(
-        path: "\(name)/\(fromRoot(Finding(.unsigned, SealLayout.signatureDirectory)).path)", errno: error)
+      throw .notWritten(path: "\(name)/\(fromRoot(Finding(.unsigned, place)).path)", errno: error)
     }
   }
 }
@@ -121,35 +124,30 @@ extension CodeBundle {
   /// signs next.
   private static let unfinished = ".CodeSignature.new"
 
-  private func removeUnfinishedSignature() throws(Errno) {
-    do throws(Errno) {
-      try base.removeTree(Self.unfinished)
-    } catch {
-      guard error == .ENOENT else { throw error }
-    }
-  }
-
   private func replaceSignature(with files: [(name: String, bytes: [UInt8])]) throws(Errno) {
-    try Self.unfinished.withName { (new) throws(Errno) in
-      do throws(Errno) {
-        try base.makeDirectory(new, mode: 0o755)
-        let directory = try base.openDirectory(new)
-        for file in files {
-          try file.name.withName { (name) throws(Errno) in
-            let made = try directory.fd.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
-            try made.fd.writeAll(file.bytes)
-            try made.fd.synchronize(dataOnly: false)
-          }
+    let new = Self.unfinished
+    try base.makeDirectory(new, mode: 0o755)
+    let directory = try base.openDirectory(new)
+    let old = base.held(SealLayout.signatureDirectory)
+    do throws(Errno) {
+      for file in files {
+        try file.name.withName { (name) throws(Errno) in
+          let made = try directory.fd.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+          try made.fd.writeAll(file.bytes)
+          try made.fd.synchronize(dataOnly: false)
         }
-        try directory.fd.synchronize(dataOnly: false)
-        try SealLayout.signatureDirectory.withName { (old) throws(Errno) in try exchange(new, old) }
-      } catch {
-        try? removeUnfinishedSignature()
-        throw error
       }
+      try directory.fd.synchronize(dataOnly: false)
+      try new.withName { (new) throws(Errno) in
+        try SealLayout.signatureDirectory.withName { (old) throws(Errno) in try exchange(new, old) }
+      }
+    } catch {
+      try? base.remove(held: directory.fd, named: new)
+      throw error
     }
     try base.synchronize(dataOnly: false)
-    try removeUnfinishedSignature()
+    // What had the name before has the other one now.
+    try base.remove(held: old, named: new)
     try base.synchronize(dataOnly: false)
   }
 

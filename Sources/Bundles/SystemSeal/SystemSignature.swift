@@ -96,34 +96,31 @@ package struct SystemSignature: Sendable {
 
   /// Removes what is left of a signing that was stopped, which would be sealed otherwise.
   package static func removeUnfinished(in top: FD) {
-    try? top.removeTree(unfinished)
+    try? top.removeLeft(unfinished, with: [SystemSeal.sealName, SystemSeal.signatureName])
   }
 
   private static func replace(_ files: [(name: String, bytes: [UInt8])], in top: FD) throws(Errno) {
     removeUnfinished(in: top)
-    try unfinished.withName { (new) throws(Errno) in
-      try top.makeDirectory(new, mode: 0o755)
-      let directory = try top.openDirectory(new)
-      try directory.fd.changeMode(0o755)
-      for file in files {
-        try file.name.withName { (name) throws(Errno) in
-          let made = try directory.fd.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
-          try made.fd.changeMode(0o644)
-          try made.fd.writeAll(file.bytes)
-          try made.fd.synchronize(dataOnly: false)
-        }
+    try top.makeDirectory(unfinished, mode: 0o755)
+    let directory = try top.openDirectory(unfinished)
+    let old = top.held(SystemSeal.directoryName)
+    try directory.fd.changeMode(0o755)
+    for file in files {
+      try file.name.withName { (name) throws(Errno) in
+        let made = try directory.fd.open(name, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
+        try made.fd.changeMode(0o644)
+        try made.fd.writeAll(file.bytes)
+        try made.fd.synchronize(dataOnly: false)
       }
-      try directory.fd.synchronize(dataOnly: false)
-      try SystemSeal.directoryName.withName { (old) throws(Errno) in
-        do throws(Errno) {
-          try top.rename(new, to: top, old, flags: 0)
-        } catch .ENOTEMPTY, .EEXIST, .ENOTDIR {
-          // What was there has the other name then.
-          try top.rename(new, to: top, old, flags: UInt32(CLX_RENAME_EXCHANGE))
-          try top.removeTree(new)
-        }
-      }
-      try top.synchronize(dataOnly: false)
     }
+    try directory.fd.synchronize(dataOnly: false)
+    do throws(Errno) {
+      try top.rename(unfinished, to: top, SystemSeal.directoryName, flags: 0)
+    } catch .ENOTEMPTY, .EEXIST, .ENOTDIR {
+      // What was there has the other name then.
+      try top.rename(unfinished, to: top, SystemSeal.directoryName, flags: UInt32(CLX_RENAME_EXCHANGE))
+      try top.remove(held: old, named: unfinished)
+    }
+    try top.synchronize(dataOnly: false)
   }
 }

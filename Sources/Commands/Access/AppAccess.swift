@@ -247,7 +247,9 @@ extension AppAccess {
   func prepareRemoval(ofHome name: String, deletingRemoved: Bool) throws {
     throw Self.refusal("remove homes")
   }
-  func forgetEjectedHome(_ name: String) throws { throw Self.refusal("forget homes") }
+  func forgetEjectedHome(_ name: String, from source: String?) throws {
+    throw Self.refusal("forget homes")
+  }
   func forget(_ former: FormerUser) throws -> [LeftBehind]? {
     throw Self.refusal("forget what users have decided")
   }

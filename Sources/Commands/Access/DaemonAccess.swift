@@ -179,8 +179,8 @@ struct DaemonAccess: StoreAccess {
     try change(.prepareHomeRemoval(name, deletesRemoved: deletingRemoved)) { $0 == .done ? () : nil }
   }
 
-  func forgetEjectedHome(_ name: String) throws {
-    try change(.forgetEjectedHome(name)) { $0 == .done ? () : nil }
+  func forgetEjectedHome(_ name: String, from source: String?) throws {
+    try change(.forgetEjectedHome(name, from: source)) { $0 == .done ? () : nil }
   }
 
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]? {

@@ -156,9 +156,9 @@ struct DirectAccess: StoreAccess {
     }
   }
 
-  func forgetEjectedHome(_ name: String) throws {
+  func forgetEjectedHome(_ name: String, from source: String?) throws {
     try changing(placingUpdates: false) { (handler, _) throws(ControlFailure) in
-      try handler.forgetEjectedHome(name, by: .ourselves)
+      try handler.forgetEjectedHome(name, from: source, by: .ourselves)
     }
   }
 

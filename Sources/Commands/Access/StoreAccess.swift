@@ -100,8 +100,8 @@ protocol StoreAccess {
   /// from it.
   func prepareRemoval(ofHome name: String, deletingRemoved: Bool) throws
 
-  /// Forgets the home of that name that was ejected.
-  func forgetEjectedHome(_ name: String) throws
+  /// Forgets the home of that name that was ejected, or of several the one that was in a place.
+  func forgetEjectedHome(_ name: String, from source: String?) throws
 
   /// Assigns a team to a root that the store trusts; gives the root that it was assigned to before.
   func assign(team: String, to root: [UInt8]) throws -> [UInt8]?

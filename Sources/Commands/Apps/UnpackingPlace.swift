@@ -19,6 +19,8 @@ final class UnpackingPlace: Sendable {
   private let signals: EndingSignals
   /// Held while something is made there; whoever removes it because of a signal holds it for ever.
   private let changing = Mutex(())
+  /// Those that are in use: which of their watchers learns of a signal is the kernel's choice.
+  private static let current = Mutex<[UnpackingPlace]>([])
 
   /// Where things are made.
   var directory: FD { made.fd }
@@ -49,16 +51,25 @@ final class UnpackingPlace: Sendable {
 
   /// Does something, and removes all of it afterwards.
   func use<Result>(_ body: () throws -> Result) throws -> Result {
-    defer { try? parent.fd.remove(held: made.fd, named: name) }
+    Self.current.withLock { $0.append(self) }
+    defer {
+      Self.current.withLock { $0.removeAll { $0 === self } }
+      try? parent.fd.remove(held: made.fd, named: name)
+    }
     return try signals.watch(
-      { [self] number in
+      { number in
         HelperProcess.end {
-          changing.withLock { _ in
-            try? parent.fd.remove(held: made.fd, named: name)
-            EndingSignals.end(by: number)
-          }
+          Self.current.withLock { Self.remove($0[...]) { EndingSignals.end(by: number) } }
         }
       }, while: body)
+  }
+
+  private static func remove(_ places: ArraySlice<UnpackingPlace>, then body: () -> Void) {
+    guard let place = places.last else { return body() }
+    place.changing.withLock { _ in
+      try? place.parent.fd.remove(held: place.made.fd, named: place.name)
+      remove(places.dropLast(), then: body)
+    }
   }
 
   /// Changes what is there; once a signal has come, nobody does.

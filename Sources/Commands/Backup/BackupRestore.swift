@@ -27,7 +27,8 @@ struct BackupRestoreCommand: Command {
         name: "to", value: "STORE", help: "the store, or its mount point (default: as for other commands)",
         kind: .directory),
       .init(
-        name: "user", value: "NAME", help: "restore this user's home; root only (root: default everything)",
+        name: "user", value: "NAME",
+        help: "restore this user's home; root only (default: all; with --from what all share)",
         kind: .account),
     ] + BackupRepository.options,
     details: [
@@ -79,6 +80,7 @@ struct BackupRestoreCommand: Command {
       HelperProcess.refuseTracers()
       let backup = try RestoredBackup(source, context)
       RestoredDatabases.putInPlace(in: backup.directory.fd, at: source, context)
+      if context.isRoot, user == nil, choice.apps.isEmpty { return try restoreShared(backup, context) }
       return try restore(backup, ofAnybody: true, context)
     }
     let restic = try Restic.opening(repository, context)
@@ -99,7 +101,17 @@ struct BackupRestoreCommand: Command {
     return try everything.restore(home: home, of: account) { words($0, mountPoint, context) }
   }
 
-  /// Restores the home of whoever runs this, or, as root, what is nobody's home.
+  /// Restores what all users share, as root alone may.
+  private func restoreShared(_ backup: RestoredBackup, _ context: Context) throws -> ExitCode {
+    if !choice.replaces { try HomeRestore.askForAll(context) }
+    let mountPoint = try DaemonSearch.require(store, context).status.mountPoint
+    let access = try AppsAccess.find(mountPoint, context)
+    return try SharedRestore(
+      backup: backup, access: access, bundles: choice.bundles, mountPoint: mountPoint
+    ).run()
+  }
+
+  /// Restores the home of whoever runs this.
   ///
   /// What another user had comes into a home only if the backup was named.
   private func restore(

@@ -12,6 +12,8 @@ struct ParsedArguments: Equatable {
   private(set) var countBeforeDashes: Int?
   private var values: [String: [String]] = [:]
   private var flags: Set<String> = []
+  /// The words that were taken for options, as they were given.
+  private(set) var optionWords: [String] = []
   /// The action that was asked for, and the words that it took.
   private(set) var action: Action?
 
@@ -38,8 +40,10 @@ struct ParsedArguments: Equatable {
       } else if description.isArgument(word) {
         positional.append(word)
       } else if word.hasPrefix("--") {
+        optionWords.append(word)
         try takeLong(word.dropFirst(2), &cursor, description)
       } else if word.hasPrefix("-"), word.count > 1 {
+        optionWords.append(word)
         try takeShort(word.dropFirst(), written: word, &cursor, description)
       } else {
         positional.append(word)

@@ -6,9 +6,9 @@ internal import Glibc
 internal import LinuxIO
 internal import Synchronization
 
-/// The process that works for this one now, and must have ended before what it works on is removed.
+/// The processes that work for this one now, and must have ended before what they work on is removed.
 enum HelperProcess {
-  private static let running = Mutex<Int32?>(nil)
+  private static let running = Mutex<Set<Int32>>([])
 
   /// The words that start a program which the kernel sends a signal when we end, whatever ends us.
   static func bound(_ words: [String], by signal: String) -> [String] {
@@ -19,7 +19,7 @@ enum HelperProcess {
   static func start(_ spawn: () throws(Errno) -> Int32) throws(Errno) -> Int32 {
     try running.withLock { (running) throws(Errno) in
       let pid = try spawn()
-      running = pid
+      running.insert(pid)
       return pid
     }
   }
@@ -27,9 +27,18 @@ enum HelperProcess {
   /// Waits for its end.
   ///
   /// It may belong to somebody else, who can stop it to keep us waiting, or take it over as a debugger does;
-  /// then it is ended. `seized` is told of a debugger.
-  static func wait(for pid: Int32, seized: () -> Void = {}) throws(Errno) -> Subprocess.End {
+  /// then it is ended. `seized` is told of a debugger. What it writes to `outputs` is passed on.
+  ///
+  /// What it works on may keep it waiting, as a file does which somebody holds, and for that there is no
+  /// signal. Where it does not get on, `meanwhile` does something else, and false says that there is nothing:
+  /// then it is ended after half an hour, of which `givenUp` is told.
+  static func wait(
+    for pid: Int32, outputs: [RelayedOutput] = [], patience: Patience = .endless,
+    seized: () -> Void = {}, meanwhile: () -> Bool = { false }, givenUp: () -> Void = {}
+  ) throws(Errno) -> Subprocess.End {
     let process = try ProcessID.open(pid)
+    var pace = ProcessPace(pid)
+    defer { for output in outputs { output.passOn() } }
     while true {
       // Its number stays its own until somebody has taken note of its end.
       var information = siginfo_t()
@@ -37,13 +46,17 @@ enum HelperProcess {
       if information.si_signo == 0 {
         if isSeized(pid) {
           seized()
-          return running.withLock { running in
-            running = nil
-            return endAtOnce(pid)
-          }
+          return endNow(pid)
+        }
+        let stood = patience.isEndless ? 0 : pace.secondsWithoutProgress()
+        if stood >= patience.before, !meanwhile(), stood >= patience.most {
+          givenUp()
+          return endNow(pid)
         }
         // A stop does not end this wait; and whoever traces us may have to take note of its end first.
-        if try process.fd.waitUntilReadable(milliseconds: 500) { poll(nil, 0, 20) }
+        let ready = try waitForAny(of: [process.fd] + outputs.map(\.source), milliseconds: 500)
+        if ready[0] { poll(nil, 0, 20) }
+        for output in outputs { output.passOn() }
         continue
       }
       guard information.si_code == Int32(CLD_STOPPED) else { break }
@@ -53,28 +66,38 @@ enum HelperProcess {
       if status >> 8 & 0xff == SIGSTOP { kill(pid, SIGKILL) }
     }
     return try running.withLock { (running) throws(Errno) in
-      running = nil
+      running.remove(pid)
       return try Subprocess.wait(pid)
     }
   }
 
-  /// Ends it, and then does what ends this process; nothing is started from here on.
+  /// Ends them, and then does what ends this process; nothing is started from here on.
   static func end(then body: () -> Void) {
     running.withLock { running in
-      if let pid = running { _ = endAtOnce(pid) }
+      for pid in running { kill(pid, SIGKILL) }
+      // One that the kernel keeps waiting does nothing any more when it comes back.
+      let end = monotonicNanoseconds() + endTime
+      for pid in running { _ = endAtOnce(pid, before: end) }
       body()
     }
   }
 
-  private static let endMilliseconds: Int32 = 10_000
+  private static func endNow(_ pid: Int32) -> Subprocess.End {
+    running.withLock { running in
+      running.remove(pid)
+      return endAtOnce(pid, before: monotonicNanoseconds() + endTime)
+    }
+  }
+
+  private static let endTime: UInt64 = 10_000_000_000
 
   /// Kills a process of ours, and waits until it does nothing any more.
   ///
   /// Whoever traces it learns of its end first, and may keep that from us: then we take no note of it.
-  private static func endAtOnce(_ pid: Int32) -> Subprocess.End {
+  private static func endAtOnce(_ pid: Int32, before end: UInt64) -> Subprocess.End {
     kill(pid, SIGKILL)
     if let process = try? ProcessID.open(pid) {
-      _ = try? process.fd.waitUntilReadable(milliseconds: endMilliseconds)
+      _ = try? process.fd.waitUntilReadable(milliseconds: Int32(clamping: millisecondsLeft(until: end)))
     }
     var status: Int32 = 0
     guard waitpid(pid, &status, WNOHANG) == pid else { return .signalled(SIGKILL) }

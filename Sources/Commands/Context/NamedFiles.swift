@@ -111,11 +111,20 @@ extension Context {
   ///
   /// A shell puts the names of files in the place of `*`. Whoever may make names in a directory would decide
   /// what others change there.
-  func requireNoFile(named word: String, _ description: CommandDescription) throws(UsageError) {
+  func requireNoFile(
+    named word: String, which kind: String = "a change", _ description: CommandDescription
+  ) throws(UsageError) {
     guard mayBeThere(word) else { return }
     throw description.error(
-      "'\(word)' is a change, and the name of a file here; write './\(word)' for the file, "
+      "'\(word)' is \(kind), and the name of a file here; write './\(word)' for the file, "
         + "or make the change from another directory")
+  }
+
+  /// The same for the options of a change: those of chmod end at the first file, and ours may come anywhere.
+  func requireNoFiles(
+    namedAs options: [String], _ description: CommandDescription
+  ) throws(UsageError) {
+    for word in options { try requireNoFile(named: word, which: "an option", description) }
   }
 
   /// Names what a person means by a path, without opening it.

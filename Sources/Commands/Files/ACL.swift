@@ -40,8 +40,8 @@ struct ACLCommand: Command {
       UUID without an account, write 'user:' or 'group:' before it. '-E' accepts what this command shows.
       """,
       """
-      An action that is also the name of a file in the working directory is refused: a '*' could have been
-      replaced by that name.
+      An action that is also the name of a file in the working directory is refused, and so is an option of
+      one: a '*' could have been replaced by that name. Names after '--' are those of files.
       """,
       wordsParagraph,
     ],
@@ -75,12 +75,14 @@ struct ACLCommand: Command {
   private let paths: [String]
   private let action: ParsedArguments.Action?
   private let isRecursive: Bool
+  private let optionWords: [String]
   private let json: Bool
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     paths = arguments.positional
     action = arguments.action
     isRecursive = arguments.has("R")
+    optionWords = arguments.optionWords
     json = arguments.has("json")
     if let action, json {
       throw Self.description.error("'--json' can't be combined with '\(action.word)', which shows no ACLs")
@@ -177,6 +179,7 @@ struct ACLCommand: Command {
   private func task(_ context: Context) throws -> Task {
     guard let action else { return .show }
     try context.requireNoFile(named: action.written, Self.description)
+    try context.requireNoFiles(namedAs: optionWords, Self.description)
     func entries() throws -> [AccessControlEntry] {
       try self.entries(action.values.last ?? "", context.names).map { entry in
         var entry = entry

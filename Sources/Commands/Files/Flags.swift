@@ -30,7 +30,8 @@ struct FlagsCommand: Command {
       """
       'no' before a flag clears it ('dump' clears nodump). A '+' or '-' sets or clears all flags that follow
       it. A change without a sign comes before the files; write './uchg' for a file with the name of a flag.
-      Where there is such a file, the change is refused: a '*' could have been replaced by its name.
+      Where there is such a file, the change is refused, and so it is where one has the name of its option: a
+      '*' could have been replaced by its name.
       """,
     ],
     examples: [
@@ -43,6 +44,7 @@ struct FlagsCommand: Command {
   /// The word that it was read from.
   private let written: String?
   private let isRecursive: Bool
+  private let optionWords: [String]
   private let followsLinks: Bool
   private let json: Bool
   /// A first word that was taken for a file, and why it is no change.
@@ -50,6 +52,7 @@ struct FlagsCommand: Command {
 
   init(_ arguments: ParsedArguments) throws(UsageError) {
     isRecursive = arguments.has("R")
+    optionWords = arguments.optionWords
     followsLinks = !arguments.has("no-follow")
     json = arguments.has("json")
     var paths = arguments.positional
@@ -87,7 +90,10 @@ struct FlagsCommand: Command {
   var goesByConfiguration: Bool { false }
 
   func run(in context: Context) throws -> ExitCode {
-    if let written { try context.requireNoFile(named: written, Self.description) }
+    if let written {
+      try context.requireNoFile(named: written, Self.description)
+      try context.requireNoFiles(namedAs: optionWords, Self.description)
+    }
     if change == nil, paths.count > 1, let unknown, !context.mayBeThere(paths[0]) {
       throw Self.description.error(
         "'\(paths[0])' does not exist as a file, and there is no flag '\(unknown.word)'")

@@ -19,6 +19,9 @@ struct UserRemoveCommand: Command {
       .init(
         name: "ejected",
         help: "forget the home of that name that was ejected, for good; its files stay where they are"),
+      .init(
+        name: "source", value: "SOURCE",
+        help: "with --ejected: of several homes of that name the one that was SOURCE/NAME"),
       HomesAccess.storeOption,
     ],
     details: [
@@ -26,7 +29,8 @@ struct UserRemoveCommand: Command {
       """
       Of a home that was ejected ('insula volume eject Users/NAME'), apps, containers and removed containers
       stay noted until it comes back. If it will not, --ejected forgets them. What is in another home of that
-      name stays.
+      name stays. Of several that were ejected, --source says which one is meant; what may be of another one's
+      owner is forgotten with the last of them.
       """,
     ])
 
@@ -34,17 +38,21 @@ struct UserRemoveCommand: Command {
   private let store: String?
   private let isMeant: Bool
   private let isEjected: Bool
+  private let source: String?
 
-  init(_ arguments: ParsedArguments) {
+  init(_ arguments: ParsedArguments) throws(UsageError) {
     name = arguments.argument(0) ?? ""
     store = arguments.value("store")
     isMeant = arguments.has("delete-home")
     isEjected = arguments.has("ejected")
+    source = arguments.value("source")
+    if source != nil, !isEjected { throw Self.description.error("'--source' goes with '--ejected' alone") }
   }
 
   func run(in context: Context) throws -> ExitCode {
     if isEjected {
-      try AppsAccess.find(store ?? context.defaultStore, writing: true, context).forgetEjectedHome(name)
+      try AppsAccess.find(store ?? context.defaultStore, writing: true, context)
+        .forgetEjectedHome(name, from: source)
       context.console.say("The ejected home of \(name) is forgotten.")
       return .ok
     }

@@ -131,10 +131,10 @@ extension Containers {
         if let contents, let record {
           _ = try contents.inTurn(nil) { () throws(Errno) in try remove(contents, of: record, rest) }
         } else {
-          // Its container is gone.
-          try name.withName { (name) throws(Errno) in
-            try access.removeTree(name, in: workshop.directory)
-          }
+          // Its container is gone. What others have in it waits for them.
+          let device = UInt64(try workshop.directory.status().st_dev)
+          var removal = OwnersRemoval(for: user, metadata, device: device, rest: rest)
+          _ = try name.withName { (name) throws(Errno) in try removal.remove(name, in: workshop.directory) }
         }
       } catch .EBUSY {
         continue

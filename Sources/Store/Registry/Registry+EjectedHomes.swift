@@ -10,6 +10,8 @@ internal import Policy
 extension Registry {
   struct EjectedHome {
     let name: [UInt8]
+    /// Where its volume was.
+    let source: [UInt8]
     /// Nil if nobody knows.
     let owner: UInt32?
   }
@@ -18,8 +20,8 @@ extension Registry {
   func ejectedHomes() throws(StoreError) -> [EjectedHome] {
     try use { (database) throws(StoreError) in
       let path = database.path
-      return try database.rows("SELECT name, owner FROM ejected_homes") { (row) throws(StoreError) in
-        EjectedHome(name: try row.bytes(0), owner: try row.user(1, path))
+      return try database.rows("SELECT name, path, owner FROM ejected_homes") { (row) throws(StoreError) in
+        EjectedHome(name: try row.bytes(0), source: try row.bytes(1), owner: try row.user(2, path))
       }
     }
   }
@@ -136,28 +138,47 @@ extension Store {
   /// removed from it.
   ///
   /// What is there is another home's of its name, and stays: that one must be there, if it lies elsewhere.
-  /// What its owner has decided stays, too.
-  package func forgetEjectedHome(_ name: String, in registry: Registry) throws(StoreError) {
+  /// What its owner has decided stays, too. Of several of that name `source` says which one is meant; what
+  /// may be another one's is forgotten with the last of them.
+  package func forgetEjectedHome(
+    _ name: String, from source: String? = nil, in registry: Registry
+  ) throws(StoreError) {
     try Homes.checkName(name)
-    guard try registry.isInEjectedHome("Users/\(name)/.") else { throw .noEjectedHome(name: name) }
+    let homes = try registry.ejectedHomes().filter { $0.name.elementsEqual(name.utf8) }
+    if homes.isEmpty { throw .noEjectedHome(name: name) }
+    let sources = homes.map { String(decoding: $0.source, as: UTF8.self) }
+    let meant = homes.filter { home in source.map { home.source.elementsEqual($0.utf8) } ?? true }
+    guard let home = meant.first, meant.count == 1 else {
+      throw .severalEjectedHomes(name: name, sources: sources.inOrder(by: <))
+    }
+    let others = homes.filter { $0.source != home.source }
+    /// Whether what is noted for a user can only be of that home.
+    func isMeant(_ user: UInt32?) -> Bool {
+      others.isEmpty
+        || home.owner != nil && home.owner == user
+          && others.allSatisfy { $0.owner != nil && $0.owner != user }
+    }
     // What is noted of the home that has the name now can't be told from that while nobody can look into it.
     if let home = homeElsewhere(of: "Users/\(name)"), home.target == nil {
       throw .homeIsAway(path: "\(path)/tree/Users/\(name)")
     }
     let prefix = "Users/\(name)/"
     var lost = LostContents()
-    lost.isAll = !registry.isThere("Users/\(name)")
-    for app in try registry.apps() where app.path.utf8.starts(with: prefix.utf8) {
+    lost.isAll = others.isEmpty && !registry.isThere("Users/\(name)")
+    for app in try registry.apps() where app.path.utf8.starts(with: prefix.utf8) && isMeant(app.user) {
       if !registry.isThere(app.path) { lost.apps.append(app) }
     }
-    for container in try registry.containers() where container.path.utf8.starts(with: prefix.utf8) {
+    for container in try registry.containers()
+    where container.path.utf8.starts(with: prefix.utf8) && isMeant(container.user) {
       if !registry.isThere(container.path) { lost.containers.append(container) }
     }
     for removed in try registry.removedContainers()
-    where removed.container.path.utf8.starts(with: prefix.utf8) && openDirectory(of: removed) == nil {
+    where removed.container.path.utf8.starts(with: prefix.utf8) && isMeant(removed.container.user)
+      && openDirectory(of: removed) == nil
+    {
       lost.removed.append(removed.number)
     }
-    try registry.forgetEjectedHome(name, lost)
+    try registry.forgetEjectedHome(name, home.source, lost)
   }
 }
 
@@ -170,7 +191,9 @@ private struct LostContents: Sendable {
 }
 
 extension Registry {
-  fileprivate func forgetEjectedHome(_ name: String, _ lost: LostContents) throws(StoreError) {
+  fileprivate func forgetEjectedHome(
+    _ name: String, _ source: [UInt8], _ lost: LostContents
+  ) throws(StoreError) {
     try changeTypes(of: nil) { (database) throws(StoreError) in
       for noted in try Self.intents(in: database)
       where !noted.isLive && lost.apps.contains(where: { noted.intent.isAbout($0) }) {
@@ -186,13 +209,14 @@ extension Registry {
       if lost.isAll { try Self.dropGrants(below: "Users/\(name)/", in: database) }
       try database.run(
         """
-        DELETE FROM grants WHERE ejected IS NOT NULL
+        DELETE FROM grants WHERE ejected = ?2
           AND substr(CAST(path || '/' AS BLOB), 1, length(?1)) = ?1
-        """, .bytes(Array("Users/\(name)/".utf8)))
+        """, .bytes(Array("Users/\(name)/".utf8)), .bytes(source))
       for number in lost.removed {
         try database.run("DELETE FROM removed WHERE id = ?", .integer(number))
       }
-      try database.run("DELETE FROM ejected_homes WHERE name = ?", .bytes(Array(name.utf8)))
+      try database.run(
+        "DELETE FROM ejected_homes WHERE name = ? AND path = ?", .bytes(Array(name.utf8)), .bytes(source))
     }
   }
 }

@@ -25,7 +25,10 @@ internal import Testing
       ("un", ["unmount", "uninstall"]), ("-v stat", ["status"]),
       ("--q", ["--quiet"]), ("user ", ["add", "list", "remove"]), ("trust r", ["remove"]),
       ("acl +", ["+a", "+ai", "+a#", "+ai#"]), ("sign --f", ["--force"]),
-      ("user remove --", ["--delete-home", "--ejected", "--store", "--quiet", "--verbose", "--help"]),
+      (
+        "user remove --",
+        ["--delete-home", "--ejected", "--source", "--store", "--quiet", "--verbose", "--help"]
+      ),
       ("completions ", ["bash", "zsh", "fish"]), ("help exi", ["exit-codes"]),
       ("help m", ["mount", "mount-options"]), ("status --j", ["--json"]),
       ("apps --user anna --j", ["--json"]),

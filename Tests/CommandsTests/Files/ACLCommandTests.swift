@@ -48,6 +48,20 @@ internal import Testing
     #expect(acl("./\(words[0])").output == "./\(words[0]): no ACL\n")
   }
 
+  /// Nor an option; after '--' it is a file.
+  @Test func theNameOfAFileIsNoOption() throws {
+    try shell.temporary.makeDirectory("dir/below")
+    try shell.temporary.write("", to: "-R")
+    for words in [["+a", "anna allow read", "-R", "dir"], ["+a", "anna allow read", "dir", "-R"]] {
+      let result = shell.run(["acl"] + words)
+      #expect(result.code == .usage && result.errors.contains("'-R' is an option, and"), "\(result)")
+    }
+    #expect(acl("dir/below").output == "dir/below: no ACL\n")
+    #expect(acl("+a", "anna allow read", "--", "-R", "file").code == .ok)
+    #expect(acl("file", "./-R").output.contains("./-R:\n 0: user:anna allow read"))
+    #expect(acl("-R", "dir").code == .ok)
+  }
+
   @Test func everyActionIsThere() {
     for (words, expected) in [
       (["+a", "anna allow read"], ["user:anna allow read"]),

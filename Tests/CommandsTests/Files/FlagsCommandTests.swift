@@ -51,6 +51,18 @@ internal import Testing
     #expect(flags("./uchg", "file").output == "./uchg: hidden\nfile: -\n")
   }
 
+  /// Nor is one the option of a change.
+  @Test(arguments: ["-R", "--no-follow"]) func theNameOfAFileIsNoOption(name: String) throws {
+    try shell.temporary.write("", to: name)
+    for words in [["hidden", name, "file"], ["hidden", "file", name], ["file", name, "+hidden"]] {
+      let result = shell.run(["flags"] + words)
+      #expect(result.code == .usage && result.errors.contains("'\(name)' is an option, and"), "\(result)")
+    }
+    #expect(flags("file").output == "-\n")
+    #expect(flags("hidden", "--", "file", name).code == .ok)
+    #expect(flags("file", "./\(name)").output == "file: hidden\n./\(name): hidden\n")
+  }
+
   /// A shell puts the names of files in the place of '*': none of them is an order.
   @Test(arguments: ["-hidden", "+hidden", "arch", "hidden,-uchg"])
   func theNameOfAFileIsNoChange(name: String) throws {

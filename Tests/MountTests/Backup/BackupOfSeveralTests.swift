@@ -139,6 +139,22 @@ struct BackupOfSeveralTests {
         || small.errors.contains("restic could not bring back this"), "\(small.errors)")
   }
 
+  /// As root has another program do it; each home has a user of its own to be named.
+  @Test func whatAllShareComesBackFromADirectory() throws {
+    let home = "$POINT/Users/\(other.account.name)"
+    let seen = try fixture.succeed(
+      """
+      mkdir "$POINT/Users/Shared/common"; echo all >"$POINT/Users/Shared/common/of"
+      echo own >"\(home)/Documents/own"; init; backup now --store "$POINT"
+      mkdir -m 700 "$SCRATCH/b"; bring "$SCRATCH/b"
+      rm -r "$POINT/Users/Shared/common" "\(home)/Documents/own"
+      "$INSULA" backup restore --from "$SCRATCH/b$POINT" --to "$POINT" --replace 2>&1 |
+        sed 's/[0-9].* that/N that/'
+      cat "$POINT/Users/Shared/common/of"; ls "\(home)/Documents"
+      """, as: RunFixture.root)
+    #expect(seen.hasSuffix("Restored N that all users share.\nall\n"), "\(seen)")
+  }
+
   @Test func rightsComeBackToWhoeverHadThem() throws {
     let (one, two) = (fixture.run.user, other.account)
     _ = try fixture.succeed(

@@ -8,7 +8,9 @@ internal import LinuxIO
 internal import Policy
 internal import Store
 
-/// Root's restore: each home by a process of its owner's, and what belongs to nobody's home by root itself.
+/// Root's restore: each home by a process of its owner's, and what belongs to nobody's home by one of root's.
+///
+/// Who holds a file keeps whoever replaces it waiting. That holds up no other home.
 struct EverythingRestore {
   let snapshot: SnapshotRestore
   let choice: HomeRestore.Choice
@@ -31,34 +33,47 @@ struct EverythingRestore {
       }
     }
     // First, since nothing can be restored where this fails.
-    let homes = try snapshot.homes()
-    if choice.apps.isEmpty { goOn(after: "what all users share") { try restoreShared(access) } }
-    for name in homes {
+    var homes = try snapshot.homes()[...]
+    var count = 0
+    /// Begins with the next home, also while others do not get on; false if that must wait, or there is none.
+    func next() -> Bool {
+      guard count < Self.mostAtOnce, let name = homes.popFirst() else { return false }
       guard let account = Account.named(name), (try? access.home(of: account.uid)) != nil else {
         context.console.note(
           "the home of \(name.sanitized) was left out: there is no such user, or no home that is there; "
             + "'insula user add' makes it, and 'insula user list' says whether it is away")
         code = .failed
-        continue
+        return true
       }
+      count += 1
       goOn(after: "the home of \(name.sanitized)") {
-        try restore(home: "Users/\(name)", of: account, words)
+        try restore(home: "Users/\(name)", of: account, words, meanwhile: next)
       }
+      count -= 1
+      return true
     }
+    if choice.apps.isEmpty {
+      goOn(after: "what all users share") { try restoreShared(words, meanwhile: next) }
+    }
+    while next() {}
     return code
   }
+
+  /// How many homes are restored at once where they do not get on: each takes room in TMPDIR.
+  private static let mostAtOnce = 8
 
   /// Brings back a home, and has its owner go on with it.
   ///
   /// A snapshot may contain programs that run as root, and devices. So where the owner can reach it, in a
   /// namespace of mounts that nobody else is in, it has none: elsewhere it lies behind a directory of root's.
-  func restore(home: String, of account: Account, _ words: (String) -> [String]) throws -> ExitCode {
+  func restore(
+    home: String, of account: Account, _ words: (String) -> [String], meanwhile: () -> Bool = { false }
+  ) throws -> ExitCode {
     let name = home.splitAtName.name
     return try snapshot.bringBack(parts: ["Users/\(name)"]) { place, path in
       // Throws for what is no backup, before anything is anybody's.
       let backup = try RestoredBackup(path, context)
       defer { _ = umount2(place.path, Int32(CLX_MNT_DETACH)) }
-      let end: Subprocess.End
       do {
         try Self.reduce(backup, toHome: name)
         let others = try Self.hand(path, of: backup, home: name, in: place, to: account)
@@ -69,36 +84,57 @@ struct EverythingRestore {
             "what others have in the home of \(account.name.sanitized) was left out, since it may be theirs "
               + "alone: \(left.words.sanitized); 'restic restore' brings it back")
         }
-        let words = ["insula"] + words(place.path).inserting(["--user", account.name])
-        // In a session of its own: what is theirs can't type into our terminal.
-        let output = try Self.onlyForWriting(FD(STDOUT_FILENO))
-        let errors = try Self.onlyForWriting(FD(STDERR_FILENO))
-        let streams = [(output.fd, STDOUT_FILENO), (errors.fd, STDERR_FILENO)]
-        let pid = try HelperProcess.start { () throws(Errno) in
-          try Subprocess.spawn(
-            "/proc/self/exe", words, context, descriptors: streams, inOwnSession: true)
-        }
-        end = try HelperProcess.wait(for: pid) {
-          context.console.note(
-            "another process of \(account.name.sanitized) has taken over the one that restores")
-        }
+        return try carryOut(
+          words(place.path).inserting(["--user", account.name]), for: "the home of \(name.sanitized)",
+          by: account.name.sanitized, meanwhile: meanwhile)
       } catch let error as Errno {
         throw CommandFailure(error, "can't restore \(home.sanitized): \(error.message)")
       }
-      if case .exited(let status) = end { return ExitCode(rawValue: status) ?? .failed }
-      context.console.note("the restore of \(home.sanitized) \(end.words)")
-      return .failed
     }
+  }
+
+  /// Has a process carry out a command with what was brought back: what holds it up can keep it from ending,
+  /// but not us.
+  private func carryOut(
+    _ words: [String], for what: String, by user: String, meanwhile: () -> Bool
+  ) throws(Errno) -> ExitCode {
+    let outputs = [try RelayedOutput(FD(STDOUT_FILENO)), try RelayedOutput(FD(STDERR_FILENO))]
+    // In a session of its own: what is a user's can't type into our terminal.
+    let pid = try outputs[0].give { (output) throws(Errno) in
+      try outputs[1].give { (errors) throws(Errno) in
+        try HelperProcess.start { () throws(Errno) in
+          try Subprocess.spawn(
+            "/proc/self/exe", ["insula"] + words, context,
+            descriptors: [(output, STDOUT_FILENO), (errors, STDERR_FILENO)], inOwnSession: true)
+        }
+      }
+    }
+    var isTold = false
+    let end = try HelperProcess.wait(
+      for: pid, outputs: outputs, patience: .ofRestores,
+      seized: {
+        context.console.note("another process of \(user) has taken over the one that restores")
+      },
+      meanwhile: {
+        if !isTold {
+          context.console.note("the restore of \(what) does not get on; all else goes on meanwhile")
+        }
+        isTold = true
+        return meanwhile()
+      },
+      givenUp: {
+        context.console.note(
+          "the restore of \(what) has not got on for half an hour and is ended; something may hold the files "
+            + "that it replaces")
+      })
+    if case .exited(let status) = end { return ExitCode(rawValue: status) ?? .failed }
+    context.console.note("the restore of \(what) \(end.words)")
+    return .failed
   }
 
   /// Asks once, for all that is to come.
   func ask() throws {
-    if !choice.replaces { try HomeRestore.ask(context, "what is there of the same names") }
-  }
-
-  /// A copy of a stream: who has a terminal open for reading gets what is typed there for others.
-  private static func onlyForWriting(_ stream: FD) throws(Errno) -> OwnedFD {
-    isatty(stream.raw) == 1 ? try stream.reopened(O_WRONLY | O_NOCTTY) : try stream.duplicated()
+    if !choice.replaces { try HomeRestore.askForAll(context) }
   }
 
   /// Takes out what is not for the owner of a home: what other users have allowed, their apps, and databases
@@ -169,44 +205,14 @@ struct EverythingRestore {
     try directory.changeOwner(uid: account.uid, gid: account.gid)
   }
 
-  /// What is in the tree and nobody's home.
-  private func restoreShared(_ access: any StoreAccess) throws -> ExitCode {
+  /// Brings back what is in the tree and nobody's home, and has another process of root's go on with it.
+  private func restoreShared(_ words: (String) -> [String], meanwhile: () -> Bool) throws -> ExitCode {
     try snapshot.bringBack(parts: ["Library", "Users/\(BackupSet.shared)"]) { _, path in
-      let backup = try RestoredBackup(path, context)
-      do throws(Errno) { try ForeignACLs(removedFrom: backup.tree.fd).tell(context.console) } catch {
-        throw CommandFailure(error, "can't look at what all users share: \(error.message)")
+      do throws(Errno) {
+        return try carryOut(words(path), for: "what all users share", by: "root", meanwhile: meanwhile)
+      } catch {
+        throw CommandFailure(error, "can't start: \(error.message)")
       }
-      let missing = try AppRestore(backup: backup, access: access, bundles: choice.bundles)
-        .install(backup.manifest.apps, for: nil, home: nil)
-      let root = try context.openDirectory(mountPoint)
-      let (source, target) = (backup.tree.fd, root.fd)
-      let done = CopyProgress.show("restoring what all users share", context.console) { note in
-        let restorer = PlaceRestorer(.mount, keepingOwners: true, progress: note, step: Self.step)
-        restorer.restore(source, to: target, isRehearsal: false)
-        return restorer
-      }
-      for omission in done.omissions { context.console.note("\(omission.path): \(omission.reason)") }
-      let failed =
-        missing.map { "\($0.identifier.sanitized): \($0.reason)" }
-        + done.failures.map { "\($0.path): \($0.reason)" }
-      context.console.say(
-        "Restored \(DataReport(count: done.count).words) that all users share.")
-      if failed.isEmpty { return .ok }
-      context.console.note("This was not restored:", failed.map { "  \($0)" })
-      return .failed
-    }
-  }
-
-  /// Only what is nobody's home: in directories of the tree that are always there, and stay as they are.
-  private static func step(_ names: [[UInt8]]) -> PlaceRestorer.Step {
-    let path = names.map { String(decoding: $0, as: UTF8.self) }
-    switch path.first {
-    case "Users":
-      if path.count == 1 { return .fill }
-      guard path[1] == BackupSet.shared else { return .skip }
-      return path.count == 2 ? .fill : .replace
-    case "Library": return path.count <= 2 ? .fill : .replace
-    default: return .skip
     }
   }
 }

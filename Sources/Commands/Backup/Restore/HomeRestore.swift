@@ -255,6 +255,9 @@ struct HomeRestore {
     try Self.ask(context, what)
   }
 
+  /// Asks once, for all that is to come.
+  static func askForAll(_ context: Context) throws { try ask(context, "what is there of the same names") }
+
   /// Throws unless what is there may be replaced.
   static func ask(_ context: Context, _ what: String) throws {
     guard context.hasTerminal else {
