@@ -5,12 +5,35 @@ internal import CLinux
 @testable internal import Fuse
 internal import Glibc
 internal import LinuxIO
+internal import Policy
 internal import TestSupport
 internal import Testing
 @testable internal import Volume
 
 /// Listings in pages.
 struct ListingTests {
+  /// Page by page a name could come twice, and a program that backs up give up everything.
+  @Test(arguments: [(1 << 24, true), (1 << 13, false)])
+  func listingsForBackupsAreWholeOrRefused(memory: Int, isWhole: Bool) throws {
+    var limits = Budget.Limits(descriptors: 1 << 14)
+    limits[.memory] = memory
+    let tree = try Tree(budget: Budget(limits))
+    try tree.temporary.makeDirectory("Users/Shared/dir")
+    for number in 0..<300 { try tree.temporary.write("", to: "Users/Shared/dir/file-\(number)") }
+    let view = try tree.volume.backupView(of: .wholeTree, user: ProcessID.user)
+    defer { view.ended() }
+    let node = try view.node("Users/Shared/dir", by: .me)
+    let handle = try view.openDirectory(node, by: .me).handle
+    defer { view.releaseDirectory(node, handle: handle) }
+    for offset in [Int64(0), 7] {
+      let page = Result { try view.page(node, handle, after: offset, size: 4096, withAttributes: false) }
+      switch page {
+      case .success(let names): #expect(isWhole && names.count > 50)
+      case .failure(let error): #expect(!isWhole && error as? Errno == .EOVERFLOW)
+      }
+    }
+  }
+
   @Test(arguments: [false, true], [200, 512, 4096])
   func offsetsStayTrueWhileEntriesComeAndGo(withAttributes: Bool, size: Int) throws {
     let tree = try Tree()

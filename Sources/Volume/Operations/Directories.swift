@@ -83,6 +83,9 @@ extension View {
         return true
       }
     }
+    // In pages a name may come twice, and restic gives up the whole backup where it sees that. This directory
+    // alone it leaves out, and names it.
+    if isForBackup { throw .EOVERFLOW }
     _ = try directory.seek(offset, SEEK_SET)
     // What is read and then has no room is read again for the next page, and ext4 sorts all that it reads.
     let buffer = UnsafeMutableRawBufferPointer.allocate(
