@@ -103,8 +103,8 @@ struct LockHolderSearch {
   private func pause(_ threads: [WaitingThread], of user: UInt32) -> (left: Set<Int32>, hasHeld: Bool) {
     let waited = stuck.filter { $0.again != nil }
     let paused = PausedThreads(threads, until: monotonicNanoseconds() + 3_000_000_000)
-    // A thread that has stopped has let go, and has woken who waited. What gets on later does so for something
-    // else.
+    // A thread that has stopped has let go, and has woken who waited. What gets on later does so for another
+    // reason.
     var hasHeld = waited.contains { $0.again == nil }
     if !hasHeld {
       pauseThread(milliseconds: 10)
