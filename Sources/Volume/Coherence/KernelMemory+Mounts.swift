@@ -44,6 +44,7 @@ final class MountedInView: Sendable {
 extension KernelMemory {
   /// Whether something is mounted in what this view shows, so that names are neither kept nor withdrawn.
   func hasMounts(lookingNow: Bool) -> Bool {
+    if !lookingNow, !mounted.isKnown.load(ordering: .relaxed), volume.mounts.wereAbsent { return false }
     let isMounted = volume.mounts.lie(onDevice: kernel.device, lookingNow: lookingNow)
     guard isMounted != mounted.isKnown.load(ordering: .relaxed) else { return isMounted }
     let wasKnown = mounted.isKnown.exchange(isMounted, ordering: .sequentiallyConsistent)

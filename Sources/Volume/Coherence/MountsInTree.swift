@@ -38,6 +38,15 @@ final class MountsInTree: Sendable {
   /// The way to what is mounted may be another one from here on.
   func directoryMoved() { haveMoved.store(true, ordering: .relaxed) }
 
+  /// Whether nothing was mounted anywhere in the tree when that was last looked at, some 10 ms ago at most.
+  ///
+  /// Each name that the kernel is told asks for this, so it takes no lock.
+  var wereAbsent: Bool {
+    guard !someAreThere.load(ordering: .relaxed) else { return false }
+    let age = Int64(bitPattern: coarseNanoseconds() &- lookedAt.load(ordering: .relaxed))
+    return age < Int64(Self.tableNanoseconds)
+  }
+
   /// Whether something is mounted anywhere in the tree, as the mount with this device shows it.
   ///
   /// What was seen holds for 10 ms, unless it is looked at now.

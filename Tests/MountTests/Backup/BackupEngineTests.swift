@@ -267,6 +267,7 @@ struct BackupEngineTests {
       bring "$SCRATCH/x"
       words="backup restore --from $SCRATCH/x$POINT --to $POINT --replace"
       restore() { "$INSULA" $words >/dev/null 2>&1; }
+      whole() { [ "$(ls "$1" | wc -l)" = 60 ] && [ "$(cat "$1"/* | sort -u | wc -l)" = 1 ]; }
       # The first one takes longer than those that follow.
       for time in first usual; do began=$(date +%s%N); restore; took=$(( $(date +%s%N) - began )); done
       for round in $(seq \(rounds)); do
@@ -283,8 +284,8 @@ struct BackupEngineTests {
           print("killed")
       END
         for place in "$DATA/Documents" "$home/Documents/W"; do
-          [ "$(ls "$place" | wc -l)" = 60 ] && [ "$(cat "$place"/* | sort -u | wc -l)" = 1 ] ||
-            { echo "torn: $place"; exit 1; }
+          # The daemon may exchange a container while this looks, for a client that was killed meanwhile.
+          whole "$place" || { sleep 2; whole "$place"; } || { echo "torn: $place"; exit 1; }
         done
         cat "$home"/Documents/[0-9]* | sort -u | grep -vxE 'old|new' && { echo torn; exit 1; }
       done

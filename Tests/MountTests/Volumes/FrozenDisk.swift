@@ -2,6 +2,7 @@
 // Copyright the Insula authors
 
 internal import Foundation
+internal import Glibc
 internal import LinuxIO
 internal import TestSupport
 
@@ -56,10 +57,19 @@ final class FrozenDisk {
   deinit { thaw() }
 }
 
-/// Whether a thread of a process waits for a disk, be it in whichever call.
+/// Whether a thread of a process waits for a disk that does not answer, be it in whichever call: in the same
+/// wait for a moment, since on a busy machine any write waits for a little.
 func waitsForDisk(_ process: Int32) -> Bool {
-  let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
-  return threads.contains { thread in
-    ProcessID.field("State", of: "\(process)/task/\(thread)")?.hasPrefix("D") == true
+  func waiting() -> Set<String> {
+    Set(
+      ProcessID.numbers(in: "/proc/\(process)/task").compactMap { thread in
+        let path = "\(process)/task/\(thread)"
+        guard ProcessID.field("State", of: path)?.hasPrefix("D") == true else { return nil }
+        return ProcessID.field("voluntary_ctxt_switches", of: path).map { "\(thread) \($0)" }
+      })
   }
+  let before = waiting()
+  guard !before.isEmpty else { return false }
+  usleep(500_000)
+  return !before.isDisjoint(with: waiting())
 }
