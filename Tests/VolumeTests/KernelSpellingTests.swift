@@ -307,6 +307,16 @@ internal import Testing
     }
     #expect(error == .ENOSPC && count > 50 && count < 200)
     #expect(try tree.view.find("Users/Shared/D7").validity == 0)
+    // It is full for the one whose names those are.
+    #expect(throws: Errno.ENOSPC) { try tree.view.makeDirectory("Users/Shared/more") }
+    for number in 0..<(ProcessID.user == 0 ? 20 : 0) {
+      if looksFirst { _ = try? tree.view.find("Users/Shared/own\(number)", by: .alice) }
+      try tree.view.makeDirectory("Users/Shared/own\(number)", by: .alice)
+    }
+    if ProcessID.user == 0 {
+      #expect(try tree.view.node("Users/Shared/own3") == tree.view.node("Users/Shared/OWN3"))
+    }
+    #expect(throws: Errno.ENOSPC) { try tree.view.makeDirectory("Users/Shared/more") }
     try tree.view.remove("Users/Shared/D7", directory: true)
     #expect(try tree.view.node("Users/Shared/d8") == tree.view.node("Users/Shared/D8"))
   }

@@ -79,9 +79,9 @@ struct DirectoryChange: ~Copyable {
 
   var isWithinOneDirectory: Bool { target == nil }
 
-  /// A name as the directory has it, or gets it if it is `adding` one.
+  /// A name as the directory has it, or gets it if a user adds one.
   func stored(
-    _ name: Name, in directory: Directory? = nil, adding: Bool = false
+    _ name: Name, in directory: Directory? = nil, addingFor user: UInt32? = nil
   ) throws(Errno) -> StoredName {
     let directory = directory ?? from
     guard view.volume.spellings != nil, !directory.isOnVolume,
@@ -90,7 +90,7 @@ struct DirectoryChange: ~Copyable {
       return StoredName(name)
     }
     return try view.volume.stored(
-      name, in: directory.fd, directory.number, directory.zone, adding: adding, changed: directory.changed,
+      name, in: directory.fd, directory.number, directory.zone, addingFor: user, changed: directory.changed,
       for: request)
   }
 

@@ -17,7 +17,7 @@ extension View {
     let directory = try nodes.reference(to: parent)
     releaseUnanswered(caller.request)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
-    let stored = try change.stored(name, adding: true)
+    let stored = try change.stored(name, addingFor: caller.uid)
     let name = stored.name
     let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object

@@ -47,7 +47,7 @@ extension View {
     // Also where the filesystem would do it.
     guard object.volume == directory.volume else { throw .EXDEV }
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
-    let stored = try change.stored(name, adding: true)
+    let stored = try change.stored(name, addingFor: caller.uid)
     let name = stored.name
     let isThere = change.hasLinked(object.number, as: name)
     try gate.authorizeNewName(.addFile, in: change.from.object, by: caller)
@@ -97,7 +97,7 @@ extension View {
     let isDirectory = kind == .directory
     let directory = try nodes.reference(to: parent)
     let change = try DirectoryChange(in: directory, of: self, for: caller.request)
-    let stored = try change.stored(name, adding: true)
+    let stored = try change.stored(name, addingFor: caller.uid)
     let name = stored.name
     let (isThere, isWhole) = (change.hasAdded(name), change.isDone)
     let place = change.from.object

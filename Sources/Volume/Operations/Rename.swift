@@ -19,7 +19,7 @@ extension View {
     let change = try DirectoryChange(from: from, to: to, of: self, for: caller.request)
     if change.isDone { return }
     let source = try change.stored(name)
-    let target = try change.stored(newName, in: change.to, adding: true)
+    let target = try change.stored(newName, in: change.to, addingFor: caller.uid)
     if change.hasRenamed(name, to: newName) {
       return try finish(name, to: newName, flags, change, by: caller)
     }

@@ -62,7 +62,7 @@ extension View {
     var lookup: RenameRetries.Lookup?
     let entry = try volume.names(in: directory.number).shared(in: directory.number) { () throws(Errno) in
       let stored = try volume.stored(
-        name, in: directory.fd, directory.number, directory.zone, adding: false,
+        name, in: directory.fd, directory.number, directory.zone, addingFor: nil,
         changed: changed, for: caller.request)
       if stored.isFree {
         // Who adds a name that is known to be missing is not asked whether there is room.

@@ -10,21 +10,21 @@ internal import Policy
 // that the directory has. Nothing after that knows of spellings, so no rule can be passed by one.
 
 extension Volume {
-  /// A name as a directory of that zone has it, for who holds the directory's names; `adding` says that it
-  /// is about to be given to something.
+  /// A name as a directory of that zone has it, for who holds the directory's names; `user` is the one who is
+  /// about to give it to something, if somebody is.
   ///
   /// `changed` is when names in it were last changed, as far as that is known already.
   ///
   /// A name that rules know, and nothing has, is taken in the spelling that they know. A request waits
   /// until a large directory is read.
   func stored(
-    _ name: Name, in directory: FD, _ number: ObjectNumber, _ zone: Zone, adding: Bool,
+    _ name: Name, in directory: FD, _ number: ObjectNumber, _ zone: Zone, addingFor user: UInt32?,
     changed: Int64? = nil, for request: RequestID = .none
   ) throws(Errno) -> StoredName {
     guard let spellings else { return StoredName(name) }
     guard let key = NameKey(name.buffer) else {
       // What came past the daemon can at least be removed.
-      if adding, (try? directory.status(of: name)) == nil { throw .EILSEQ }
+      if user != nil, (try? directory.status(of: name)) == nil { throw .EILSEQ }
       return StoredName(name)
     }
     var answer = SpellingIndex.Answer.unknown
@@ -41,25 +41,29 @@ extension Volume {
     case .other(let spelling): return StoredName(spelling)
     case .free(let isRoomLeft):
       hasRoom = isRoomLeft
-      if adding, !hasRoom { throw .ENOSPC }
+      if user != nil, !hasRoom { try takeTurn(for: request, in: directory) }
     case .unknown:
       if (try? directory.status(of: name)) != nil { return StoredName(name) }
-      let status = try directory.status()
-      // It is read for this name alone, if its names are too many to be known. Both takes long, and is for
-      // the user's turn.
-      if status.st_size >= Self.largeDirectory, request.number != 0, !spellings.takeTurn(of: request) {
-        spellings.want(request)
-        throw .awaitsConsent
-      }
+      // It is read for this name alone, if its names are too many to be known.
+      try takeTurn(for: request, in: directory)
       let (found, weight) = try searchedSpelling(of: key, in: directory)
       if let found { return StoredName(found) }
       hasRoom = weight < spellings.directoryLimit
-      if adding, !hasRoom { throw .ENOSPC }
     }
+    if let user, !hasRoom { try requireFewNames(of: user, in: directory) }
     if let standard = zone.standardName(of: key), !name.buffer.elementsEqual(standard) {
       return StoredName(standard, isFree: true)
     }
     return StoredName(name, isFree: true, hasRoom: hasRoom)
+  }
+
+  /// To read a large directory takes long, and is for its user's turn.
+  private func takeTurn(for request: RequestID, in directory: FD) throws(Errno) {
+    guard let spellings, request.number != 0, try directory.status().st_size >= Self.largeDirectory,
+      !spellings.takeTurn(of: request)
+    else { return }
+    spellings.want(request)
+    throw .awaitsConsent
   }
 
   /// That of some thousand names, which take some milliseconds.
@@ -122,7 +126,7 @@ extension Volume {
   ///
   /// EOVERFLOW if there are too many: who serves the directory may list names without end, also one again and
   /// again.
-  private func forEachName(
+  func forEachName(
     in directory: FD, limit: Int = KeptListing.Bound().names, _ body: (Name) -> Bool
   ) throws(Errno) {
     var room = limit
