@@ -6,9 +6,9 @@ internal import LinuxIO
 
 // Who may add names to a directory that has as many as can be known.
 //
-// Such a directory is read for each name that is missed there, which takes time. A limit for all would let one
-// user close a directory for everybody, such as the one that all share. So it is a limit for those alone whose
-// names they are.
+// Such a directory is read for each name that is missed there, which takes time. A limit for all would let
+// one user close a directory for everybody, such as the one that all share. So it is a limit for those alone
+// whose names they are.
 
 extension Volume {
   /// Throws ENOSPC if a quarter or more of a directory's names are a user's, by some of them.
