@@ -8,8 +8,8 @@ package import LinuxIO
 
 /// The kernel's end of a session: what it agreed to, and the notifications that it can be sent.
 ///
-/// All of these but ``expire(_:in:)`` are safe on a thread that serves a request. That waits for the
-/// directory's lock, which the kernel holds while it waits for our reply.
+/// All of these are safe on a thread that serves a request. Invalidating an entry by name is not: it would
+/// wait for the directory's lock, which the kernel holds while it waits for our reply.
 package protocol Connection: AnyObject, Sendable {
   /// Whether data can go straight to backing files.
   var passthrough: Bool { get }
@@ -37,11 +37,6 @@ package protocol Connection: AnyObject, Sendable {
   ///
   /// False where it can't (before Linux 6.18). Nothing that is in use is harmed.
   func dropUnused(_ nodes: [NodeID]) -> Bool
-
-  /// Makes the kernel look up one name again before it next uses it, which harms nothing that is in use.
-  ///
-  /// Not from a request's own thread.
-  func expire(_ name: Name, in directory: NodeID)
 
   /// Whether the kernel has this object now, and forgets its attributes if so.
   func knows(_ node: NodeID) -> Bool
@@ -100,16 +95,6 @@ final class SessionConnection: Connection {
       isDone = body.withUnsafeBytes { session.write(unique: 0, code: prune, $0) } && isDone
     }
     return isDone
-  }
-
-  func expire(_ name: Name, in directory: NodeID) {
-    let invalidateEntry: Int32 = 3
-    let onlyExpire: UInt64 = 1
-    // struct fuse_notify_inval_entry_out: the directory, the length of the name, and flags. The name ends
-    // with a zero.
-    let head = [directory.raw, UInt64(name.buffer.count) | onlyExpire << 32]
-    let body = head.withUnsafeBytes { Array($0) } + Array(name.buffer) + [0]
-    _ = body.withUnsafeBytes { session.write(unique: 0, code: invalidateEntry, $0) }
   }
 
   func knows(_ node: NodeID) -> Bool {

@@ -32,13 +32,6 @@ package func wallMilliseconds() -> Int64 {
   return Int64(time.tv_sec) &* 1000 &+ Int64(time.tv_nsec / 1_000_000)
 }
 
-/// The monotonic clock as of the last tick, a few milliseconds ago, which costs next to nothing.
-package func coarseNanoseconds() -> UInt64 {
-  var time = timespec()
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-  return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
-}
-
 /// The monotonic clock in seconds and as of the last tick, which costs next to nothing; never 0.
 package func coarseSeconds() -> UInt32 {
   var time = timespec()

@@ -132,42 +132,6 @@ struct WorkingDirectoryTests {
     #expect(try fixture.mounted.count("uncachedDirectories") == 0)
   }
 
-  /// A directory that closes while names in it are in use is closed, and nothing is detached, whenever the
-  /// kernel was told these names.
-  @Test(arguments: [nil, "nopassthrough,nohandles"])
-  func closingsDetachNothing(options: String?) throws {
-    let fixture = try Fixture(options: options)
-    let base = fixture.base
-    let (user, reader) = (try Client(uid: Self.stranger), try Client(uid: 54323))
-    func make(_ name: String) throws {
-      #expect(try user.errno("mkdir", base + name, "\(0o755)") == 0)
-      // It stays open.
-      #expect(try user.errno("create", base + name + "/file", "\(0o644)") == 0)
-      #expect(try reader.errno("stat", base + name + "/file") == 0)
-    }
-    for name in ["before", "alike"] { try make(name) }
-    fixture.mountInside()
-    try make("soon")
-    for name in ["before", "soon", "alike", "after"] {
-      if name == "after" { try make(name) }
-      #expect(try user.errno("chmod", base + name, "\(0o700)") == 0)
-      let file = base + name + "/file"
-      if name == "after" {
-        #expect(try reader.errno("stat", file) == EACCES)
-      } else {
-        #expect(try eventually { try reader.errno("stat", file) == EACCES })
-      }
-      #expect(try user.errno("stat", file) == 0)
-      // Whoever walks to a mount whose name was withdrawn takes it away.
-      for way in ["private/mounted", "open/mounted", "private/way/mounted"] {
-        #expect(access(base + way, F_OK) == 0)
-      }
-      #expect(try fixture.isMounted() == [true, true, true])
-    }
-    // None of it was at everybody's expense.
-    #expect(try fixture.mounted.count("uncachedDirectories") == 0)
-  }
-
   /// Where nobody's working directory is and nothing is mounted, a refusal is what it always was; elsewhere
   /// it is one for all names.
   @Test func refusalTellsNothingOfNames() throws {

@@ -41,7 +41,6 @@ private final class CountingConnection: Connection {
     asked.wrappingAdd(1, ordering: .relaxed).newValue >= arrival.load(ordering: .relaxed)
   }
   func has(_ node: NodeID) -> Bool { true }
-  func expire(_ name: Name, in directory: NodeID) {}
   var device: UInt32? { nil }
   func registerBacking(_ file: FD) throws(Errno) -> Int32 { throw .ENOTTY }
   func unregisterBacking(_ id: Int32) {}

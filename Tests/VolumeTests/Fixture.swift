@@ -62,7 +62,6 @@ final class RecordingConnection: Connection {
   /// Those that are in use are not dropped.
   func knows(_ node: NodeID) -> Bool { used.withLock { $0.contains(node) } }
   func has(_ node: NodeID) -> Bool { knows(node) }
-  func expire(_ name: Name, in directory: NodeID) {}
   var device: UInt32? { nil }
   func registerBacking(_ file: FD) throws(Errno) -> Int32 {
     let id = last.wrappingAdd(1, ordering: .relaxed).newValue

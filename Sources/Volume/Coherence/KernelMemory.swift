@@ -58,8 +58,6 @@ final class KernelMemory: Sendable {
   ///
   /// Otherwise nothing is cached that a later change could make inaccessible.
   private let canWithdraw = Atomic<Bool>(false)
-  /// What is mounted in the tree, as far as this view's kernel was told.
-  let mounted = MountedInView()
 
   init(_ volume: Volume, _ nodes: NodeTable, _ kernel: KernelLink, _ audience: Audience) {
     self.volume = volume
@@ -75,16 +73,13 @@ final class KernelMemory: Sendable {
   func begin(_ connection: any Connection, knowing known: Bool?) {
     canWithdraw.store(known ?? connection.entriesChanged(), ordering: .releasing)
     // Which spellings that kernel knows as missing, the other worker has known.
-    if !hasMounts(lookingNow: true), known == true, volume.spellings != nil {
-      _ = connection.entriesChanged()
-    }
+    if known == true, volume.spellings != nil { _ = connection.entriesChanged() }
   }
 
   var withdraws: Bool { canWithdraw.load(ordering: .relaxed) }
 
   /// Makes the kernel look up every name again.
   func withdrawNames() {
-    if hasMounts(lookingNow: true) { return }
     kernel.notify { connection in
       kernel.beginEpoch()
       _ = connection.entriesChanged()
@@ -99,8 +94,7 @@ final class KernelMemory: Sendable {
     in directory: Object, _ number: ObjectNumber, isOnVolume: Bool
   ) -> Double {
     guard audience.mayAllSearch(directory), canWithdraw.load(ordering: .relaxed),
-      !nameCacheBackoff.covers(number, owner: audience.isPrivate ? nil : directory.uid),
-      !hasMounts(lookingNow: false)
+      !nameCacheBackoff.covers(number, owner: audience.isPrivate ? nil : directory.uid)
     else { return 0 }
     if directory.zone.holdsVolumes { return 0 }
     if isOnVolume { return min(volume.settings.cacheSeconds, AttachedVolumes.cacheSeconds) }
@@ -126,20 +120,13 @@ final class KernelMemory: Sendable {
   /// May be called from any thread.
   func invalidate(_ memory: CachedState, of object: ObjectNumber) {
     if memory.contains(.contents) { kept.forget(object) }
-    let memory = withdrawable(memory)
     let found = nodes.with(object) { id, node in invalidate(memory, id, &node) }
     if let found { notifyKernel(found) }
   }
 
   /// The same for one node of an object that may have several.
   func invalidate(_ memory: CachedState, ofNode id: NodeID) {
-    let memory = withdrawable(memory)
     if let found = nodes.with(id, { invalidate(memory, id, &$0) }) { notifyKernel(found) }
-  }
-
-  /// Without names where they can't be withdrawn.
-  private func withdrawable(_ memory: CachedState) -> CachedState {
-    memory.contains(.names) && hasMounts(lookingNow: true) ? memory.subtracting(.names) : memory
   }
 
   /// Has the kernel forget an object that has lost the name by which it knows it, unless somebody uses it.
@@ -242,7 +229,7 @@ final class KernelMemory: Sendable {
   /// Notes that the kernel may yet take in old attributes, and withdraws names so that it asks.
   private func doubt(_ withdrawal: inout Withdrawal) {
     _ = nodes.with(withdrawal.id) { $0.flags.insert(.isDoubtful) }
-    guard !withdrawal.names, !hasMounts(lookingNow: true) else { return }
+    guard !withdrawal.names else { return }
     withdrawal.names = true
     kernel.namesUnderWay.wrappingAdd(1, ordering: .sequentiallyConsistent)
   }

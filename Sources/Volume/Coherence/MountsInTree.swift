@@ -20,15 +20,6 @@ final class MountsInTree: Sendable {
     var reading: UInt64?
   }
   private let state = OrderedMutex(.mounts, State())
-  /// The table of mounts alone, which no user can hold.
-  private struct Table: ~Copyable {
-    var watch: MountWatch?
-    /// The devices of our mounts in which something else is mounted.
-    var devices: Set<UInt32> = []
-  }
-  private let table = OrderedMutex(.leaf, Table())
-  private let someAreThere = Atomic<Bool>(false)
-  private let lookedAt = Atomic<UInt64>(0)
   private let haveMoved = Atomic<Bool>(false)
   /// How often they were read.
   private let read = Condition(0)
@@ -37,52 +28,6 @@ final class MountsInTree: Sendable {
 
   /// The way to what is mounted may be another one from here on.
   func directoryMoved() { haveMoved.store(true, ordering: .relaxed) }
-
-  /// Whether nothing was mounted anywhere in the tree when that was last looked at, some 10 ms ago at most.
-  ///
-  /// Each name that the kernel is told asks for this, so it takes no lock.
-  var wereAbsent: Bool {
-    guard !someAreThere.load(ordering: .relaxed) else { return false }
-    let age = Int64(bitPattern: coarseNanoseconds() &- lookedAt.load(ordering: .relaxed))
-    return age < Int64(Self.tableNanoseconds)
-  }
-
-  /// Whether something is mounted anywhere in the tree, as the mount with this device shows it.
-  ///
-  /// What was seen holds for 10 ms, unless it is looked at now.
-  func lie(onDevice device: UInt32?, lookingNow: Bool) -> Bool {
-    guard let device else { return false }
-    let now = monotonicNanoseconds()
-    if !lookingNow, now &- lookedAt.load(ordering: .relaxed) < Self.tableNanoseconds {
-      return someAreThere.load(ordering: .relaxed) && table.withLock { $0.devices.contains(device) }
-    }
-    lookedAt.store(now, ordering: .relaxed)
-    return table.withLock { table in
-      // Before it is read, so that no change is missed.
-      let isFirst = table.watch == nil
-      if isFirst { table.watch = try? MountWatch() }
-      let hasChanged = table.watch?.hasChanged ?? true
-      if isFirst || hasChanged {
-        if let mounts = try? MountTable.current() {
-          table.devices = Self.devices(in: mounts)
-          someAreThere.store(!table.devices.isEmpty, ordering: .relaxed)
-        } else {
-          table.watch = nil
-        }
-      }
-      return table.devices.contains(device)
-    }
-  }
-
-  private static var tableNanoseconds: UInt64 { 10_000_000 }
-
-  /// Those without a disk, as all of ours are, on which something is mounted.
-  private static func devices(in table: MountTable) -> Set<UInt32> {
-    let parents = Set(table.entries.lazy.filter { $0.id != $0.parent }.map(\.parent))
-    return table.entries.reduce(into: []) { found, mount in
-      if parents.contains(mount.id), mount.device.major == 0 { found.insert(mount.device.minor) }
-    }
-  }
 
   /// Whether something is mounted below a directory of the tree, as the mount of this connection shows it.
   func lie(below directory: ObjectNumber, of connection: any Connection, in volume: Volume) -> Bool {
